@@ -1,12 +1,13 @@
--- Clicks, enriched from a table of users in a database and from a service of prices. Neither is read whole: the keys
--- of clicks are asked, each once. examples/lookups.py starts both and runs this script.
+-- Clicks, enriched from a table of users in PostgreSQL and from a service of prices. Neither is read whole: the keys of
+-- clicks are asked, each once within its time to live. examples/lookups.py starts both and runs this script.
 
 CREATE STREAM clicks (ts TIMESTAMP, user_id BIGINT, sku VARCHAR) USING json OPTIONS (path 'clicks') TIMESTAMP BY ts;
 
-CREATE TABLE users (id BIGINT, name VARCHAR) USING sqlite OPTIONS (path 'shop.db', table 'users') INDEX ON (id);
+CREATE TABLE users (id BIGINT, name VARCHAR) USING postgres
+    OPTIONS (url_env 'PG_URL', table 'users', ttl '0.5 seconds') INDEX ON (id);
 
 CREATE TABLE prices (sku VARCHAR, price DOUBLE) USING http
-    OPTIONS (url 'http://localhost:8080/price?sku={sku}', ttl '1 second', timeout '5 seconds') INDEX ON (sku) DEAD INTO failed;
+    OPTIONS (url 'http://localhost:8080/price?sku={sku}', ttl '0.5 seconds') INDEX ON (sku) DEAD INTO failed;
 
 CREATE SINK failed USING json OPTIONS (path 'failed', mode 'overwrite');
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import subprocess
@@ -18,6 +19,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 import eddyline.testing.quiet_exit  # noqa: F401
 from eddyline.testing import SHORT_LIVED
+from eddyline.testing.kafka_broker import KafkaBroker, NoKafka, kafka_broker
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
 os.environ.pop("CI", None)  # with it pytest compares lists line by line, which for 10,000 rows takes hours
@@ -25,6 +27,10 @@ for _name in ("COLUMNS", "LINES"):  # readline sets them in pytest, and processe
     os.environ.pop(_name, None)
 START = datetime(2026, 1, 1)
 SPARK = "tests/spark/"
+OWN_SPARK = tuple(f"{SPARK}test_{name}.py" for name in ("leftovers", "local_cluster", "spark_chaos"))
+"""Tests whose jobs are processes of their own, and need no session."""
+KAFKA = "kafka"
+"""In the names of files with tests that need a broker."""
 FIRST = (SPARK, "tests/testing/", "tests/migration/")
 """Folders whose tests take longest. They begin first, so that at the end no process waits for another."""
 
@@ -32,12 +38,14 @@ FIRST = (SPARK, "tests/testing/", "tests/migration/")
 class Groups(LoadScopeScheduling):
     """Which tests pytest-xdist gives to one process, one after the other.
 
-    The tests of tests/spark share one session, so one process runs all of them. The cases of any other test function
-    share what the function caches.
+    The tests of tests/spark that need a session share one, so one process runs all of them; those of Kafka share one
+    broker. The cases of any other test function share what the function caches.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return SPARK if nodeid.startswith(SPARK) else nodeid.partition("[")[0]
+        file = nodeid.partition("::")[0]
+        shared = nodeid.startswith(SPARK) and not nodeid.startswith(OWN_SPARK)
+        return SPARK if shared else KAFKA if KAFKA in file else nodeid.partition("[")[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
@@ -102,6 +110,17 @@ def table() -> Callable[..., pa.Table]:
         return pa.table({"ts": times, **dict(zip(names.split(), map(list, columns[1:]), strict=True))})
 
     return make
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaBroker]:
+    """A broker for all tests of this process; each test makes topics of its own (`topic = kafka.create()`)."""
+    with contextlib.ExitStack() as stack:
+        try:
+            broker = stack.enter_context(kafka_broker())
+        except NoKafka as error:
+            pytest.skip(str(error))
+        yield broker
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ LAYERS = (
     ("benchmarks",),
     ("testing",),
     ("api",),
+    ("dashboard",),
     ("spark",),
     ("runtime",),
     ("protocol",),
@@ -36,7 +37,7 @@ LAYERS = (
     ("bound",),
     ("cql",),
     ("settings",),
-    ("errors", "faults", "counts", "codec"),
+    ("errors", "faults", "counts", "codec", "version"),
 )
 """From the top; names on one line have the same height."""
 BESIDE_THE_PRODUCT = ("experiments", "benchmarks", "testing")

@@ -14,6 +14,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from eddyline.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,16 +25,21 @@ if TYPE_CHECKING:
     from eddyline.bound.udf import udf as udf
     from eddyline.runtime.sources.batches import Batches
 
-__version__ = "0.1.0"
 __all__ = ["errors", "query", "stream", "udf"]
 
 _PLACES = {"stream": "eddyline.api", "udf": "eddyline.bound.udf"}
 
 
-def query(sql: str, streams: Mapping[str, Stream] | None = None, tables: Mapping[str, Batches] | None = None) -> Query:
+def query(
+    sql: str,
+    streams: Mapping[str, Stream] | None = None,
+    tables: Mapping[str, Batches] | None = None,
+    prefer: str | None = None,
+) -> Query:
     """A query over streams and tables from Python, or a whole script with declarations of its own.
 
     `streams` are made by `el.stream`; `tables` are read whole. Nothing is read before `start`, which gives a run.
+    Rows that satisfy `prefer`, a condition over one stream or table, come first.
 
     >>> import datetime, pyarrow as pa, eddyline as el
     >>> def batch(key, *seconds):
@@ -50,7 +57,7 @@ def query(sql: str, streams: Mapping[str, Stream] | None = None, tables: Mapping
     """
     from eddyline.api import Query
 
-    return Query(sql, streams or {}, tables or {})
+    return Query(sql, streams or {}, tables or {}, prefer)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,7 @@
 """The settings of a run: one frozen record, each field of which declares a setting whole.
 
-A field has the default, the kind of value (how text is read, and which values there are) and the meaning. Reading
-`--set`, files and the environment, the errors, and the table in docs/operations.md all follow from the fields, so
-nothing can be said twice and differ.
+A field has the default, the kind of value (how text is read, and which values there are) and the meaning. How `--set`,
+files and the environment are read, errors, and the table in docs/settings.md follow from the fields.
 
 A value is found in this order: `--set KEY=VALUE`, the `[eddyline]` table of the file named by `--config`, the
 environment variable EDDYLINE_KEY, the default. Text from all three is read by the same kind, so a setting means the
@@ -99,16 +98,6 @@ def _seconds(none: str | None = None) -> Kind:
     return _decimal("a number of seconds", "a number of seconds above 0", none=none)
 
 
-def _size(none: str) -> Kind:
-    return Kind(_with(none, "a size such as 200MB"), parse_size, none)
-
-
-def _memory() -> Kind:
-    return Kind(
-        "none, auto, a size such as 200MB", lambda text: AUTO_MEMORY if text == "auto" else parse_size(text), "none"
-    )
-
-
 def _plan() -> Kind:
     def read(text: str) -> str:
         if text not in ("auto", "mjoin") and not text.startswith("("):
@@ -191,7 +180,7 @@ class Settings:
     )
     memory: int | None = _setting(
         None,
-        _memory(),
+        Kind("none, auto, a size such as 200MB", lambda t: AUTO_MEMORY if t == "auto" else parse_size(t), "none"),
         "the most memory that the state of a slot may take; auto is 40 % of the host's, divided by the slots; see spill"
         " for what happens above it",
     )
@@ -266,9 +255,20 @@ class Settings:
         Kind("host memory, a folder", str, "host memory"),
         "where the state of slots lives, on Spark, and in the local engine with a checkpoint",
     )
-    arena_limit: int | None = _setting(None, _size("none"), "how large the state of one slot may become in arena_dir")
+    arena_limit: int | None = _setting(
+        None, Kind("none, a size such as 200MB", parse_size, "none"), "how large one slot may become in arena_dir"
+    )
+    prefer: str | None = _setting(
+        None, Kind("none, a condition", str, "none"), "rows of one stream or table with this condition come first"
+    )
+    estimates: str = _setting(
+        "off", _choice("off", "on"), "whether aggregates are estimated before their window or the input ends"
+    )
     metrics_port: int | None = _setting(
-        None, _whole("a port", 0, 65535, "none"), "where metrics are served, on the loopback address"
+        None,
+        _whole("a port", 0, 65535, "none"),
+        "where metrics are served, on the loopback address; each run needs a port of its own, also in one process or"
+        " Spark session",
     )
     seed: int = _setting(
         0, _whole("a whole number", 0), "the seed of generated rows and of the routers random and lottery"

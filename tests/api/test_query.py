@@ -352,7 +352,7 @@ def test_help() -> None:
     told = pydoc.render_doc(el.query, renderer=pydoc.plaintext)
     assert "function query in module eddyline\n\nquery(sql: 'str', streams: " in told
     assert "A query over streams and tables from Python" in told and "PACKAGE CONTENTS" not in told
-    assert list(inspect.signature(el.query).parameters) == ["sql", "streams", "tables"]
+    assert list(inspect.signature(el.query).parameters) == ["sql", "streams", "tables", "prefer"]
     assert inspect.getdoc(el.query) == inspect.cleandoc(el.query.__doc__ or "")
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import UTC
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import eddyline as el
@@ -171,3 +175,80 @@ def test_a_script_on_the_local_engine(rows: pa.Table) -> None:
         el.query(script).start(engine="flink")
     with pytest.raises(SettingError, match="foreach_batch is for streams of Spark"):
         el.query(script).start(engine="local", foreach_batch=print)
+
+
+@pytest.mark.parametrize("with_checkpoint", [False, True])
+def test_a_preference_changes_the_order_and_can_be_changed(table: Table, tmp_path: Path, with_checkpoint: bool) -> None:
+    changed, first = threading.Event(), threading.Event()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from table("k", (0, 1), (1, 2), (2, 3)).to_batches()
+        assert changed.wait(20)
+        yield from table("k", (3, 4), (4, 5), (5, 6)).to_batches()
+
+    found: list[int] = []
+
+    def take(batch: pa.RecordBatch) -> None:
+        found.extend(batch.column("k").to_pylist())
+        first.set()
+
+    query = el.query("SELECT k FROM s", {"s": el.stream(batches(), time="ts")}, prefer="k = 3")
+    assert "preferred rows come first: s with s.k = 3" in query.explain()
+    run = query.start(
+        take, checkpoint=tmp_path / "c" if with_checkpoint else None, settings={"batch_rows": 3, "input_batch": 1}
+    )
+    assert first.wait(20)
+    with pytest.raises(SettingError, match="prefer: 'x = 1': there is no column 'x'"):
+        run.prefer("x = 1")
+    run.prefer("k = 5")
+    changed.set()
+    summary = run.wait()
+    assert found == [3, 1, 2, 5, 4, 6]
+    assert summary is not None and summary.prefer == "k = 5" and summary.decisions["preference"] == 2
+    assert "preferred rows come first: s with s.k = 5" in summary.plan
+
+
+def test_a_wrong_preference_is_refused_at_the_start(rows: pa.Table) -> None:
+    query = el.query("SELECT k FROM s", {"s": el.stream(rows, time="ts")})
+    with pytest.raises(SettingError, match=r"prefer: the query does not keep s\.ts"):
+        query.start(settings={"prefer": "ts > TIMESTAMP '2026-01-01'"})
+    with pytest.raises(SettingError, match="a preference is a text of SQL, or None, not 5"):
+        query.start().prefer(5)  # type: ignore[arg-type]
+
+
+def test_results_of_a_run_without_an_end(table: Table, tmp_path: Path) -> None:
+    """They are never complete, unless the run is stopped."""
+    pq.write_table(table("k", (1, 1), (2, 2)), tmp_path / "0.parquet")
+    script = f"CREATE STREAM s USING parquet OPTIONS (path '{tmp_path}') TIMESTAMP BY ts; SELECT k FROM s"
+    with el.query(script).start(follow=True) as run:
+        with pytest.raises(SettingError, match=r"this run has no end, .* stop it first with run\.stop\(\)"):
+            run.to_pandas()
+        while run.progress().rows_out < 2:
+            time.sleep(0.01)
+        run.stop()
+        assert run.to_arrow()["k"].to_pylist() == [1, 2] and run.state == "stopped"
+
+
+def test_polars(table: Table) -> None:
+    streams = {"s": el.stream(table("k", (1, 1), (2, 2)), time="ts")}
+    assert el.query("SELECT k FROM s", streams).start().to_polars()["k"].to_list() == [1, 2]
+    with pytest.raises(SettingError, match=r"polars cannot hold these results: .*interval.*; use to_arrow"):
+        el.query("SELECT INTERVAL '1' MONTH AS m FROM s", streams).start().to_polars()
+
+
+def test_a_dashboard_while_it_runs(rows: pa.Table) -> None:
+    query = el.query("SELECT k FROM s", {"s": el.stream(rows, time="ts")})
+    assert query.start(dashboard=True).wait() is not None
+    query = el.query("SELECT k FROM s", {"s": el.stream(rows, time="ts")})
+    assert query.start().dashboard is None
+    go = threading.Event()
+    run = query.start(sink=lambda batch: go.wait(20), dashboard=0)
+    assert run.dashboard is not None
+    with urllib.request.urlopen(run.dashboard, timeout=20) as page:
+        assert b"Eddyline" in page.read()
+    go.set()
+    run.wait()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(run.dashboard, timeout=20)
+    with pytest.raises(SettingError, match=r"characters too \(dashboard_token=\)$"):
+        query.start(dashboard="0.0.0.0:0")

@@ -14,7 +14,7 @@ from eddyline.api import Query
 from eddyline.errors import EddylineError, ScriptError, SettingError
 
 _ROWS = pa.record_batch({"ts": [datetime(2026, 1, 1)], "id": [1], "ms": [1767225601000], "day": ["16.11.2026"]})
-_KAFKA = "CREATE STREAM s USING kafka OPTIONS (subscribe 'x') TIMESTAMP BY timestamp; SELECT key FROM s"
+_RATE = "CREATE STREAM s USING rate TIMESTAMP BY timestamp; SELECT value FROM s"
 _S3 = "CREATE STREAM s (ts TIMESTAMP) USING csv OPTIONS (path 's3://b/x') TIMESTAMP BY ts; SELECT ts FROM s"
 
 
@@ -29,7 +29,7 @@ def _over(time: str) -> Query:
         (lambda: el.query("SELECT id FROM s", tables={"s": _ROWS}), r"at least one stream, .*el.stream\(..., time="),
         (lambda: _over("ms"), r"write time='to_timestamp\(ms\)' if these are seconds"),
         (lambda: _over("day"), r"write time=\"strptime\(day, '%d.%m.%Y %H:%M:%S'\)\", with the format"),
-        (lambda: el.query(_KAFKA), "the local engine does not read 'kafka'; engine='spark' does$"),
+        (lambda: el.query(_RATE), "the local engine does not read 'rate'; engine='spark' does$"),
         (lambda: el.query(_S3), "use engine='spark'$"),
     ],
 )

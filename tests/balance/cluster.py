@@ -73,5 +73,5 @@ class Job:
         decided, self.state = self.manager.decide(self.state, self.map, given, self.at, self.seconds, stay)
         self.map = after_moves(self.map, decided.moves)
         self.moves += decided.moves
-        self.notes += decided.notes
+        self.notes += (*decided.notes, *(verdict.what for verdict in decided.verdicts))
         return decided

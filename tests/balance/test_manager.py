@@ -244,7 +244,8 @@ def test_a_move_that_makes_things_worse_is_undone_and_not_tried_again_soon() -> 
     first, undo = job.moves[0], next(move for move in job.moves if move.undoes)
     assert (undo.sender, undo.receiver) == (first.receiver, first.sender)
     assert set(undo.groups) == set(first.groups)
-    assert any("did not pay and is undone" in note for note in decided.notes)
+    assert any("did not pay and is undone" in verdict.what for verdict in decided.verdicts)
+    assert [(v.about, v.paid) for v in decided.verdicts] == [(first.decision.about, False)], "it finds its move"
     for _ in range(20):
         assert not set(first.groups) & {
             group for move in job.batch(reports(job.map, 100, cpu)).moves for group in move.groups

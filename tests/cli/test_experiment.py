@@ -27,10 +27,14 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
 def test_writes_csv_and_png(in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     assert main(["experiment", "teddies-7", "--quick", "--out", "a/b"]) == 0
-    assert sorted(path.name for path in Path("a/b").iterdir()) == ["teddies-7.csv", "teddies-7.png"]
+    assert sorted(path.name for path in Path("a/b").iterdir()) == [
+        "teddies-7.csv",
+        "teddies-7.png",
+        "teddies-7.summary.csv",
+    ]
     said = capsys.readouterr()
     assert "| join selectivity | R | S | T | RS | ST |" in said.out
-    assert f"teddies-7: wrote {Path('a/b/teddies-7.csv')}\n" in said.err
+    assert f"teddies-7: wrote {Path('a/b/teddies-7.csv')} and {Path('a/b/teddies-7.summary.csv')}\n" in said.err
 
 
 def test_default_folder_and_no_matplotlib(
@@ -38,7 +42,7 @@ def test_default_folder_and_no_matplotlib(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main(["experiment", "teddies-7", "--quick"]) == 0
-    assert [path.name for path in Path("experiments-out").iterdir()] == ["teddies-7.csv"]
+    assert {path.suffix for path in Path("experiments-out").iterdir()} == {".csv"}
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == "eddyline: a PNG needs matplotlib, which is not installed: pip install 'eddyline[plots]'"
 

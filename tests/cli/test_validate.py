@@ -16,10 +16,9 @@ _SINK = "CREATE SINK out USING parquet OPTIONS (path 'out');\n"
 _INSERT = "INSERT INTO out SELECT k FROM s [RANGE 1 MINUTE];"
 _UNDECLARED = "CREATE STREAM s USING orc OPTIONS (path 'in') TIMESTAMP BY ts;\n" + _SINK + _INSERT
 _KAFKA = (
-    "CREATE STREAM s USING kafka OPTIONS (kafka.bootstrap.servers 'x:9092', subscribe 't') TIMESTAMP BY timestamp;\n"
+    "CREATE STREAM s USING kafka OPTIONS (servers 'x:9092', topic 't', format 'raw') TIMESTAMP BY timestamp;\n"
     "SELECT partition FROM s [RANGE 1 MINUTE];"
 )
-_CONNECTOR = ["--conf", "spark.jars=connector.jar"]
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +42,7 @@ def _written(folder: Path, text: str) -> str:
             [],
             "job.sql is right for Spark; checked: 1 stream, 1 sink, the query, the settings\n",
         ),
-        (_KAFKA, _CONNECTOR, "job.sql is right for Spark; checked: 1 stream, the query, the settings\n"),
+        (_KAFKA, [], "job.sql is right for Spark; checked: 1 stream, the query, the settings\n"),
         (
             _UNDECLARED,
             [],
@@ -73,16 +72,21 @@ _ORC = _STREAM.format(format="orc")
     ("text", "more", "answer"),
     [
         (_ORC + "SELECT kk FROM s;", [], "line 2, column 8: there is no column 'kk'"),
-        (_KAFKA, [], "'kafka' needs a connector: add --conf spark.jars.packages=org.apache.spark:spark-sql-kafka-0-10"),
-        (_KAFKA.replace("s USING", "s (k BIGINT) USING"), _CONNECTOR, "kafka has columns of its own (key, value"),
-        (_KAFKA.replace("partition", "partitio"), _CONNECTOR, "no column 'partitio'; did you mean 'partition'?"),
+        (
+            _ORC.replace("orc", "avro") + "SELECT k FROM s;",
+            [],
+            "'avro' needs a connector: add --conf spark.jars.packages=",
+        ),
+        (_KAFKA.replace("s USING", "s (k BIGINT) USING"), [], "column k: a message has key, value"),
+        (_KAFKA.replace("partition", "partitio"), [], "no column 'partitio'; did you mean 'partition'?"),
+        (_KAFKA.replace("servers", "kafka.bootstrap.servers"), [], "kafka needs an option servers, as in"),
         (_UNDECLARED.replace("path 'out'", "path 'in/out'"), [], "the path 'in/out' is, contains or lies in 'in'"),
         (_UNDECLARED.replace("path 'out'", "pth 'out'"), [], "parquet has no option 'pth'; did you mean 'path'?"),
         (_ORC.replace("orc", "cro") + "SELECT k FROM s;", [], "Spark has no format 'cro'; did you mean 'orc'?"),
         (_ORC + "SELECT k FROM s;", ["--set", "plan=(s t)"], "plan=(s t): "),
         (_ORC + "SELECT k FROM s;", ["--set", "at_end=keep"], "at_end=keep needs --checkpoint"),
         (_STREAM.format(format="parquet") + "SELECT k FROM s;", [], "line 1, column 65: there is no file"),
-        (_KAFKA, ["--engine", "local"], "the local engine does not read 'kafka'; --engine spark does"),
+        (_ORC + "SELECT k FROM s;", ["--engine", "local"], "the local engine does not read 'orc'; --engine spark does"),
     ],
 )
 def test_what_is_wrong_is_known_without_a_jvm(

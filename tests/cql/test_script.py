@@ -144,6 +144,20 @@ def test_a_bare_select_has_no_sink() -> None:
     assert (script.insert_into, script.declarations) == (None, ())
 
 
+@pytest.mark.parametrize("items", ["x", "s.x AS y, 1", "*", "s.*, x", "'text'", '"x"', "CASE WHEN x > 1 THEN 1 END"])
+def test_partial(items: str) -> None:
+    script, whole = parse(f"SELECT\n  Partial {items} FROM s"), parse(f"SELECT {items} FROM s")
+    assert script.partial == Place(2, 3)
+    assert (script.items, script.select) == (whole.items, whole.select)
+
+
+@pytest.mark.parametrize(
+    "items", ["partial", "partial, x", "partial.x", "partial * 2", "partial AS y", "partial IS NULL", '"partial" y']
+)
+def test_a_column_called_partial(items: str) -> None:
+    assert parse(f"SELECT {items} FROM s").partial is None
+
+
 def test_places_are_those_of_the_script() -> None:
     with pytest.raises(ScriptError) as caught:
         parse("SELECT a\r\nFROM s\r\n\tWHERE x = = 1")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from eddyline.engine.access import AccessModules
 from eddyline.engine.lookups import AnswersKept
-from eddyline.errors import SettingError
+from eddyline.errors import InternalError, SettingError
 from eddyline.settings import Settings
 from tests.support.asked import AskedJob
 
@@ -80,8 +82,21 @@ def test_rows_whose_lookup_failed_are_dead_and_later_ones_are_not() -> None:
     assert [(f.table, f.keys.to_pylist(), f.reason) for f in job.failed] == [("t", [{"k": 1}], "it does not answer")]
     assert job.engine.counts.streams["t"].dead == 1 and job.engine.counts.streams["t"].reason == "it does not answer"
     assert job.engine.slot.executor.held is None
+    assert job.feed(b=[(1, 7)]) == []
     down = False
     assert job.feed(b=[(2, 5)]) == [(5, 5, 10)], "the tuple with the new row; not that of the two rows that are dead"
+
+
+def test_failures_are_remembered_as_long_as_rows_that_are_dead() -> None:
+    job = AskedJob(ONE, {"t": [(1, 10)]}, {"t": [("k",)]}, None, lambda table, key: key == (1,), a="k v", t="k x")
+    access = job.engine.slot.executor.access
+    assert access is not None
+    asked = access.tables["t"].indexes[0].asked
+    job.feed(a=[(1, 1, 5)])
+    assert asked.marks == {1}
+    job.feed(a=[(10**9, 2, 6)])
+    job.feed(a=[(2 * 10**9, 2, 6)])
+    assert not asked.marks
 
 
 def test_a_value_that_the_column_cannot_have_is_not_asked() -> None:
@@ -145,3 +160,44 @@ def test_a_lookup_that_fails_beside_a_scan_waits_for_the_scan() -> None:
     job = AskedJob(select, {"t": [(1, 10)]}, methods, None, lambda table, key: True, a="k v", t="k x")
     assert job.feed(a=[(1, 1, 5), (1, 2, 6)]) + job.end() == [(5, 10)]
     assert not job.failed, "nobody is dead: the scan has all rows"
+
+
+def test_a_tuple_that_waits_for_one_table_asks_the_others() -> None:
+    select = "SELECT a.v, t.x, u.y FROM a [RANGE 50 MICROSECONDS], t, u WHERE a.k = t.k AND a.v = u.v"
+    job = AskedJob(select, {"t": [(1, 10)], "u": [(5, 20)]}, {"t": [("k",)], "u": [("v",)]}, a="k v", t="k x", u="v y")
+    job.lookups[0].holds = True
+    assert job.feed(a=[(1, 1, 5)]) == []
+    assert sorted(job.asked_keys) == [("t", (1,)), ("u", (5,))]
+    job.lookups[0].holds = False
+    assert job.feed(a=[(2, 7, 5)]) == [(5, 10, 20)]
+
+
+def test_other_tables_are_not_asked_ahead_if_most_keys_have_no_row() -> None:
+    select = "SELECT a.v, t.x, u.y FROM a [RANGE 50 MICROSECONDS], t, u WHERE a.k = t.k AND a.v = u.v"
+    settings = Settings(check=True, router="fixed")
+    job = AskedJob(
+        select, {"t": [(1, 10)], "u": [(5, 20)]}, {"t": [("k",)], "u": [("v",)]}, settings, a="k v", t="k x", u="v y"
+    )
+    assert job.feed(a=[(1, k, 5) for k in range(100, 300)]) == []
+    assert job.feed(a=[(2, 400, 6)]) == []
+    assert ("u", (5,)) in job.asked_keys and ("u", (6,)) not in job.asked_keys
+
+
+def test_a_tuple_that_does_not_ask_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ProbeCompletion is checked at every probe with check=True."""
+    job = AskedJob(ONE, {"t": [(1, 10)]}, {"t": [("k",)]}, a="k v", t="k x")
+    monkeypatch.setattr(AccessModules, "_ask_for", lambda *asked: None)
+    with pytest.raises(InternalError, match="table t, and has not asked"):
+        job.feed(a=[(1, 1, 5)])
+
+
+def test_a_key_that_is_asked_although_it_is_answered_is_noticed() -> None:
+    """BoundedRepetition is checked at every probe with check=True."""
+    job = AskedJob(ONE, {"t": [(1, 10)]}, {"t": [("k",)]}, a="k v", t="k x")
+    job.feed(a=[(1, 1, 5)])
+    access = job.engine.slot.executor.access
+    assert access is not None
+    index = access.tables["t"].indexes[0]
+    index.asked.add(index.asked.batch([(1,)]), np.zeros(1, np.int64), 0, 0)
+    with pytest.raises(InternalError, match="table t is asked for a key that it has answered"):
+        job.feed(a=[(2, 2, 5)])

@@ -17,9 +17,9 @@ def packet(**rows: list[int]) -> Packet:
 def marked() -> AskedAgain:
     """Each source had five rows at the mark; rows 5 to 7 of t and u were asked for after it."""
     marks = AskedAgain()
-    mark = marks.add([5, 5, 5])
-    marks.note(1, 5, 8, mark)
-    marks.note(2, 5, 8, mark)
+    marks.forget(3, [5, 5, 5], 50)
+    marks.note(1, 5, 8, 3)
+    marks.note(2, 5, 8, 3)
     return marks
 
 
@@ -43,8 +43,30 @@ def test_a_row_for_which_a_tuple_waited_since_before_the_mark_grounds_another() 
 
 def test_what_is_not_needed_is_dropped() -> None:
     marks = marked()
-    marks.prune({1: 8, 2: 6}, ())
-    assert list(marks.rows) == [2] and list(marks.counts) == [1]
-    marks.prune({2: 8}, ())
+    marks.base = 0
+    marks.end([9, 9, 9], 90, {1: 8, 2: 6}, ())
+    assert list(marks.rows) == [2] and marks.counts == {3: (5, 5, 5)}
+    marks.end([9, 9, 9], 90, {2: 8}, ())
     assert not marks.rows and not marks.counts
-    assert marks.add([9, 9, 9]) == 2, "its number was not used before"
+
+
+def test_a_mark_is_as_the_next_batch_that_has_rows_or_as_the_end() -> None:
+    marks = marked()
+    marks.load(6, [7, 8, 8])
+    marks.end([9, 9, 9], 90, {1: 0, 2: 0}, {4, 7})
+    assert marks.counts == {3: (5, 5, 5), 4: (7, 8, 8), 7: (9, 9, 9)}
+    assert marks.watermarks == {3: 50, 4: 90, 7: 90}
+
+
+def test_rows_that_wait_for_the_watermark_come_with_it() -> None:
+    marks = marked()
+    marks.load(6, [0, 8, 8])
+    marks.watermarks[4] = 60
+    marks.released({0: [4, 6]}, [9, 9, 9])
+    assert marks.counts == {3: (4, 5, 5), 4: (6, 8, 8)}
+
+
+def test_a_mark_is_passed_when_all_earlier_rows_of_streams_are_gone() -> None:
+    marks = marked()
+    marks.load(6, [7, 8, 8])
+    assert [marks.passed({0: first}) for first in (4, 5, 6, 7)] == [0, 3, 3, 6]

@@ -71,6 +71,24 @@ def test_errors_of_expressions_are_counted_and_undone() -> None:
     assert job.engine.counts.expression_errors == 2
 
 
+@pytest.mark.parametrize(
+    "where", ["a.k = t.k AND a.x BETWEEN u.x AND u.x + 1", "a.k < t.k AND a.x > u.x", "a.k + t.k = u.x"]
+)
+def test_rows_of_the_only_stream_beside_tables_have_no_index_and_stay_for_a_batch(where: str) -> None:
+    select = f"SELECT a.k, t.x FROM a, t, u WHERE {where}"
+    tables = {"t": [(1, 10), (2, 20), (2, 21)], "u": [(3,), (4,)]}
+    job = Job(select, tables=tables, a="k x", t="k x", u="x")
+    stem, found = job.engine.slot.executor.stems[0], []
+    for start in range(0, 90, 30):
+        rows = [(start + i, i % 4, i % 6) for i in range(30)]
+        job.feed(a=rows, commit=False)
+        assert stem.held == 0 and stem.built == start + 30 and stem.indexes.nbytes == 0
+        job.engine.wind_back()
+        found += job.feed(a=rows)
+        assert job.engine.peak.rows == 35 and job.engine.held.rows == 5
+    assert sorted(found) == sorted(job.expected()) and found
+
+
 def test_peaks_are_of_the_time_before_expiry() -> None:
     job = Job("SELECT a.k FROM a [RANGE 1 MICROSECONDS], b [RANGE 1 MICROSECONDS] WHERE a.k = b.k", a="k", b="k")
     job.feed(a=[(i, i) for i in range(100)], b=[(i, i) for i in range(100)])

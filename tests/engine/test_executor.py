@@ -79,7 +79,7 @@ def test_it_goes_on_as_if_forgotten_rows_had_never_come(name: str, tmp_path: Pat
             slot.commit(number + 1)
             twin.commit(number + 1)
             if number == when - 1:
-                slot.executor.forget(np.array(sorted(gone), np.int64))
+                slot.forget(np.array(sorted(gone), np.int64))
                 assert not groups_in(slot) & gone
                 if rng.random() < 0.5:
                     slot.wind_back()  # what was forgotten before the batch stays forgotten
@@ -110,7 +110,7 @@ def test_tuples_with_a_forgotten_row_leave_the_intermediate_states() -> None:
         slot.commit(number + 1)
         twin.commit(number + 1)
     before = [sum(some.values()) for some in tuples_of(slot)]
-    slot.executor.forget(np.array([0, 2]))
+    slot.forget(np.array([0, 2]))
     assert tuples_of(slot) == tuples_of(twin)
     assert all(0 < sum(some.values()) < of for some, of in zip(tuples_of(slot), before, strict=True))
     for step in steps[4:-1]:
@@ -143,7 +143,7 @@ def test_tuples_that_stand_for_several_are_made_again(name: str, plan: str) -> N
         slot.commit(number + 1)
         twin.commit(number + 1)
     before = combinations(slot)
-    slot.executor.forget(np.array([0]))
+    slot.forget(np.array([0]))
     assert combinations(slot) == combinations(twin) != before and slot.executor.plan.text == plan
     check_regions(slot, slot.arena)
 

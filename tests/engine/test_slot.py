@@ -187,7 +187,7 @@ def test_several_tables_and_a_table_twice() -> None:
     )  # fmt: skip
     assert job.feed(a=[(1, 1), (1, 2)]) == job.expected() == [(1, 2, 3), (1, 2, 3)]
     job.feed(a=[(100, 1)])
-    assert job.engine.held.rows == 2 + 2 + 2
+    assert job.engine.held.rows == 2 + 2, "the aliases of t share a SteM"
 
 
 def test_a_self_join_counts_a_row_once_and_joins_it_with_itself() -> None:

@@ -30,13 +30,16 @@ ONE = next(key for key in range(99) if group_of(key, GROUPS) == 1)
 class Swept:
     """All rows were on disk when a group was swept: each came in an epoch of its own, and left after it."""
 
-    def __init__(self, select: str, keys: list[int], monkeypatch: pytest.MonkeyPatch, **tuning: Any) -> None:
+    def __init__(
+        self, select: str, keys: list[int], monkeypatch: pytest.MonkeyPatch, tables: str = "", **tuning: Any
+    ) -> None:
         self.calls: Counter[str] = Counter()
         self.largest = 0
         for name in ("_divided", "_by_blocks"):
             self._count(monkeypatch, name)
         self._streams = [name for name in "abc" if f" {name} " in select]
-        query = bound(select, {}, {}, **dict.fromkeys(self._streams, "k x"))
+        self._tables = tables
+        query = bound(select, {}, tables, **dict.fromkeys(self._streams, "k x"))
         state = replace(DEFAULT.state, text_bytes=tuning.pop("text_bytes", DEFAULT.state.text_bytes))
         all_tuning = replace(DEFAULT, engine=replace(DEFAULT.engine, **tuning), state=state)
         self._slot = Slot(query, may_spill(Settings(check=True), GROUPS), tuning=all_tuning)
@@ -68,7 +71,8 @@ class Swept:
             some = self._rows[first : first + 7]
             (batch,) = pa.Table.from_batches(some).combine_chunks().to_batches()
             for stream in self._streams:
-                yield stream, batch, np.arange(first, first + len(some))
+                rows = batch.drop_columns(["ts"]) if stream in self._tables else batch
+                yield stream, rows, np.arange(first, first + len(some))
 
     def _relieve(self) -> None:
         self.calls["relieved"] += 1
@@ -129,6 +133,14 @@ def test_a_source_that_follows_by_a_key(size: int, monkeypatch: pytest.MonkeyPat
     keys = [n % 5 for n in range(60)]
     swept = Swept(chain, keys, monkeypatch, sweep_bytes=size)
     assert swept.results == [(a, b, b) for a in range(60) for b in range(60) if a != b and keys[a] == keys[b]]
+
+
+@pytest.mark.parametrize("size", [1 << 40, 2_000])
+def test_rows_of_a_table_may_come_after_those_of_the_stream(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a batch nothing probes the SteM of the only stream; in a sweep rows of the table do."""
+    keys = [n % 10 for n in range(40)]
+    select = "SELECT a.x, b.x AS y FROM a [UNBOUNDED], b WHERE a.k = b.k"
+    assert Swept(select, keys, monkeypatch, tables="b", sweep_bytes=size).results == pairs(keys)
 
 
 def test_groups_without_rows(monkeypatch: pytest.MonkeyPatch) -> None:

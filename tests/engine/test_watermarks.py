@@ -104,10 +104,13 @@ def test_silence_is_counted_between_the_beginnings_of_batches(caplog: pytest.Log
     assert batch(1.0, ended="a") == {"b"}
     assert [record.getMessage() for record in caplog.records] == [
         "b is idle: no row for 5 s; it does not hold the watermark back",
-        "b is not idle any more",
+        "b is not idle any more: it has rows again",
         "a is idle: no row for 5 s; it does not hold the watermark back",
         "b is idle: no row for 5 s; it does not hold the watermark back",
     ]
+    decided = silence.decisions()
+    assert [f"{d.what}: {d.why}" for d in decided] == caplog.messages
+    assert decided[0].measured == {"silent": 64.75, "idle_timeout": 5.0} and silence.decisions() == []
     never = Silence(["a", "b"], None, clock)
     clock.advance(1e9)
     assert not never.begin() and not never.begin()

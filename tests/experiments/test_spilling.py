@@ -22,7 +22,7 @@ def last(name: str) -> dict[str, float]:
     return {side: points[-1][1] for side, points in figure(name).chart.series.items()}
 
 
-@pytest.mark.parametrize("name", ["figure_9", "figure_11"])
+@pytest.mark.parametrize("name", ["figure_9", "figure_11", "delays"])
 def test_all_sides_have_the_same_results_after_the_clean_up(name: str) -> None:
     table, at_run_time = figure(name).table, last(name)
     totals = {str(row["side"]): row["results"] for row in table.where(minute=CLEAN_UP)}
@@ -34,6 +34,11 @@ def test_the_more_leaves_at_a_time_the_fewer_results_are_made() -> None:
     made = list(last("figure_9").values())
     assert list(last("figure_9")) == [WHOLE, *(f"{percent} %" for percent in PUSHES)]
     assert made == sorted(made, reverse=True) and made[-1] < 0.5 * made[1]
+
+
+def test_the_longer_results_may_wait_for_rows_on_disk_the_fewer_are_made_early() -> None:
+    made = list(last("delays").values())
+    assert made == sorted(made, reverse=True) and made[1] > 1.5 * made[-1]
 
 
 def test_memory_is_bounded_and_groups_leave_the_less_often_the_more_leave() -> None:

@@ -90,7 +90,7 @@ def test_from_one_plan_to_the_other_and_back(name: str, aliases: str, plans: tup
 
 @STRATEGIES
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("name", ["four", "table", "selections", "slide of rows"])
+@pytest.mark.parametrize("name", ["four", "table", "tables", "selections", "slide of rows"])
 def test_it_goes_from_process_to_process(name: str, seed: int, parallel: bool, tmp_path: Path) -> None:
     """The slot is saved during the migration, before or after a commit; the next process continues."""
     steps, expected = planned(name)

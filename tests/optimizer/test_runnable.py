@@ -24,7 +24,7 @@ CROSS = {
 @pytest.mark.parametrize("name", [*QUERIES, *GROUPED, *CROSS])
 def test_the_steps_of_the_engine_are_those_that_are_priced(name: str) -> None:
     select = bound(CROSS[name], None, (), **dict.fromkeys("abc", "k x")) if name in CROSS else query(name)
-    plan, sources = Plan(select), len(select.sources)
+    plan, sources = Plan(select, tables_first=False), len(select.sources)
     optimizer = Optimizer(plan, Settings(), lambda: 0.0)
     model = CostModel(optimizer.workload([StemContents(10, 8.0)] * sources), DEFAULTS)
     for reached in range(1, (1 << sources) - 1):

@@ -55,6 +55,26 @@ routes, fixed order:
     )
 
 
+def test_one_stream_and_tables() -> None:
+    query = bound("SELECT a.x FROM a [RANGE 5 SECONDS], t WHERE a.k = t.k", tables="t", a="k x", t="k")
+    assert explain(query) == (
+        """\
+multi-way join of 2 sources
+
+a: stream a, RANGE 5 seconds
+  no index: nothing probes it
+  keeps a.x
+  expires at once: no other stream joins it
+
+t: table t
+  hash index on t.k
+  keeps no payload
+
+routes, fixed order:
+  a -> t by a.k = t.k   (1 probe by key)"""
+    )
+
+
 def test_ranges_lists_and_windows_of_rows() -> None:
     query = bound(
         "SELECT a.k FROM a [ROWS 10], b [RANGE 5 SECONDS], c [RANGE 5 SECONDS] WHERE a.x BETWEEN b.x - 3 AND b.x + 3",

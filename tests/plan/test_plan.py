@@ -15,6 +15,7 @@ from eddyline.plan.plan import Plan
 from eddyline.plan.plan import plan_of as shared
 from eddyline.plan.steps import KeyAccess, ListAccess, Probe, RangeAccess, Select
 from eddyline.plan.tree import parse_tree
+from tests.support.asked import asked
 from tests.support.jobs import bound
 
 
@@ -265,6 +266,41 @@ def test_tables_have_no_time_and_rows_windows_have_places() -> None:
         (True, False),
         (False, False),
     ]
+
+
+LONE = "SELECT a.k FROM a, t, u WHERE a.k = t.k AND t.x = u.x AND a.y BETWEEN u.y - 1 AND u.y + 1"
+
+
+def lone(tree: str | None = None, tables_first: bool = True) -> Plan:
+    query = bound(LONE, tables="tu", **dict.fromkeys("atu", "k x y"))
+    return Plan(query, parse_tree(tree, "atu") if tree else None, tables_first)
+
+
+def test_nothing_probes_the_only_stream_beside_loaded_tables() -> None:
+    plan = lone()
+    assert [layout.probed for layout in plan.layouts] == [False, True, True]
+    assert [len(layout.indexes) for layout in plan.layouts] == [0, 2, 1]
+    assert plan.layouts[0].keys and plan.layouts[0].edges  # it probes with them
+    assert shown(plan, "a") == ["t:k<-a.k"] and shown(plan, "a t") == ["u:x<-t.x"]
+    assert shown(plan, "t") == shown(plan, "u") == shown(plan, "t u") == []
+
+
+def test_states_of_tables_are_joined_and_states_with_the_stream_are_not_probed() -> None:
+    plan = lone("(a (t u))")
+    assert shown(plan, "t") == ["u:x<-t.x"] and shown(plan, "t u") == []
+    assert plan.layouts[3].probed and plan.layouts[3].indexes
+    plan = lone("((a t) u)")
+    assert not plan.layouts[3].probed and not plan.layouts[3].indexes and not plan.layouts[3].order_keys
+    assert shown(plan, "t") == shown(plan, "u") == [] and shown(plan, "a t") == ["u:x<-t.x"]
+
+
+def test_other_streams_tables_that_are_asked_and_rows_in_any_order_probe_a_stream() -> None:
+    plan = lone(tables_first=False)
+    assert all(layout.probed for layout in plan.layouts) and shown(plan, "t") == ["a:k<-t.k", "u:x<-t.x"]
+    both = Plan(bound("SELECT a.k FROM a, b, t WHERE a.k = b.k AND a.k = t.k", tables="t", a="k", b="k", t="k"))
+    assert all(layout.probed for layout in both.layouts)
+    plan = Plan(asked(lone().query, {"u": [("x",)]}))
+    assert all(layout.probed for layout in plan.layouts) and shown(plan, "u") == ["t:x<-u.x"]
 
 
 def test_a_plan_is_shared_by_those_who_have_the_query_itself() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from eddyline.plan.explain import access_lines, explain
-from eddyline.plan.reachable import missing_binding
+from eddyline.plan.reachable import missing_binding, missing_join
 from tests.plan.test_bindings import asked
 
 _WITH = "with a constant or an expression over one other source, without user functions, or declare SCAN"
@@ -73,6 +75,27 @@ def test_a_scan_needs_no_binding(methods: str) -> None:
     assert missing_binding(asked("a.k = b.k", methods)) is None
 
 
+@pytest.mark.parametrize(
+    ("where", "refused"),
+    [
+        ("a.k = b.k AND t.id = a.k", False),
+        ("a.k < b.k AND t.id = a.k", False),
+        ("t.id = a.k AND t.id = b.k", False),  # so a.k = b.k
+        ("t.id = a.k AND t.x = b.k", True),
+        ("t.id = a.k AND a.k + b.k = t.x", True),
+        ("t.id = a.k", False),  # nothing at all joins b
+    ],
+)
+def test_streams_that_only_a_table_joins(where: str, refused: bool) -> None:
+    query = asked(where)
+    assert missing_join(query) is None
+    sentence = (
+        "SELECT PARTIAL joins b with a before a table has answered, and only tables that are asked join them in WHERE;"
+        " add a condition over b and a, or leave PARTIAL out"
+    )
+    assert missing_join(replace(query, partial=True)) == ((1, sentence) if refused else None)
+
+
 _METHODS = "SCAN INDEX ON (id) INDEX ON (name, x) INDEX ON (x)"
 
 
@@ -90,6 +113,18 @@ def test_a_line_for_each_method() -> None:
     ]
 
 
+def test_options_of_a_method_are_shown_without_what_may_be_a_secret() -> None:
+    own = "OPTIONS (url 'http://b/x?key=hidden', timeout 5)"
+    query = asked("t.id = a.k", f"SCAN {own} INDEX ON (id) INDEX ON (id) {own}")
+    assert [line for line in access_lines(query) if line.startswith("t:")] == [
+        "t: scan OPTIONS (url 'http://b/x', timeout '5')",
+        "t: index on (id), bound by a.k",
+        "t: index on (id) OPTIONS (url 'http://b/x', timeout '5'), bound by a.k",
+    ]
+    assert "index on (id) OPTIONS (url 'http://b/x', timeout '5'), bound by a.k" in explain(query)
+    assert "hidden" not in explain(query) and "http" not in repr(query)  # so state is found again
+
+
 def test_the_plan_says_how_a_table_is_reached() -> None:
     told = explain(asked("t.id = a.k AND a.k = b.k AND t.x = 3", _METHODS, id="INTEGER"))
     assert (
@@ -105,3 +140,12 @@ t: table t
 """
         in told
     )
+
+
+def test_the_plan_says_that_there_are_partial_results() -> None:
+    """The streams are joined before the table is probed, from wherever a tuple starts."""
+    query = asked("t.id = a.k AND a.k < b.k")
+    assert "partial results" not in explain(query) and "  a -> t by" in explain(query)
+    told = explain(replace(query, partial=True))
+    assert "partial results: at the end of a batch, rows whose tables have not answered yet" in told
+    assert "  a -> b by" in told and "  t -> a by" in told

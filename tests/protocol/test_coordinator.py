@@ -16,8 +16,8 @@ from eddyline.protocol.commit import LogFile
 from eddyline.protocol.coordinator import least_counted, to_merge
 from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.log import EPOCH
-from eddyline.protocol.outlet import RESULTS, Outlet
-from eddyline.protocol.record import Record, Staged
+from eddyline.protocol.outlet import RESULTS, Outlet, Staged
+from eddyline.protocol.record import Record
 from eddyline.spill.generations import Generations
 from eddyline.state.tuning import DEFAULT
 from eddyline.testing.clock import ManualClock

@@ -20,7 +20,7 @@ from eddyline.state.log.sealed import sealed, unsealed
 from eddyline.testing.simulation import MemorySink
 from tests.support.durable_world import Row, World
 
-RECORDED = {6: "e351de2ea13cd05c"}
+RECORDED = {6: "a14efbf825f86b7a"}
 """The schema of all types in a checkpoint, by the format of the checkpoint."""
 
 WRITTEN = Path(__file__).parent / "format-5.zip"

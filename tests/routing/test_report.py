@@ -171,7 +171,7 @@ def test_json_says_the_same() -> None:
     assert told["routes"][0]["selectivities"][0] == few["selectivity"]
     assert all(p["mean"] is None or p["mean"] >= 1 for p in told["packets"])
     assert len(told["decisions_log"]) == len(report.decisions)
-    assert set(told["decisions_log"][0]) == {"kind", "at", "what", "why", "measured"}
+    assert set(told["decisions_log"][0]) == {"kind", "at", "slot", "what", "why", "measured", "expected"}
     assert 0 < told["decisions_log"][0]["at"] <= 60000
 
 

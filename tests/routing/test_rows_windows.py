@@ -96,6 +96,21 @@ def test_a_window_continues_in_another_process_or_from_a_number(tmp_path: Path) 
     assert new.rows == 20_000 and new.nbytes == 0
 
 
+def test_rows_whose_times_are_needed_are_counted_again() -> None:
+    window = RowsWindow(Arena(), 3)
+    window.append(np.arange(100))
+    window.commit(40)  # rows of time 40 wait for an answer
+    again = RowsWindow(Arena(), 3)
+    again.start_at(of_json(as_json(window.counted(40, None)), RowsCounted))
+    again.recount(np.arange(30, 100))
+    asked = np.array([40, 70, 200])
+    assert again.least(asked).tolist() == window.least(asked).tolist() == [38, 68, 97]
+    assert again.rows == 100 and again.append(np.array([100])).tolist() == [100]
+    again.wind_back()
+    assert again.rows == 100
+    assert window.horizon(None) == again.horizon(None) and (again.horizon(40) or 0) <= 38
+
+
 @pytest.mark.parametrize("size", [1, 2, 7, 40, 400])
 def test_a_window_knows_how_old_its_rows_are(size: int) -> None:
     """Rows older than the horizon are not among the last ones; and the rows newer than it are not many more than the
@@ -113,7 +128,7 @@ def test_a_window_knows_how_old_its_rows_are(size: int) -> None:
             small = window.counted(step * 10 + 10, None)
             window = RowsWindow(Arena(), size)
             window.start_at(of_json(as_json(small), RowsCounted))
-        horizon = window.horizon
+        horizon = window.horizon(None)
         assert window.rows == len(times) and len(window._marks) <= MARKS + 2
         assert horizon is None or all(time >= horizon for time in times[-size:])
         assert horizon is None or sum(time >= horizon for time in times) < size * (1 + 1 / MARKS) + 16

@@ -42,6 +42,7 @@ def run_on_spark(spark: SparkSession) -> Callable[..., Ran]:
         stop: Callable[[], bool] = lambda: False,
         modules: tuple[str, ...] = (),
         cores: Callable[[], int] | None = None,
+        follow: bool = False,
         **settings: object,
     ) -> Ran:
         rows: list[dict[str, Any]] = []
@@ -50,7 +51,7 @@ def run_on_spark(spark: SparkSession) -> Callable[..., Ran]:
         chosen = from_mapping({"slots": 2, "at_end": "flush", **settings})
         place = None if checkpoint is None else str(checkpoint)
         job = prepare(text, sink=sink, out=io.StringIO(), sink_opener=sink_opener(spark), checkpoint=place)
-        runner = SparkRunner(job, chosen, spark, place, modules, cores=cores)
+        runner = SparkRunner(job, chosen, spark, place, modules, cores=cores, follow=follow)
         return Ran(rows, "", runner.run(stop))
 
     return run

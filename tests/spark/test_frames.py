@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import threading
+import time
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +19,8 @@ import eddyline as el
 from eddyline.errors import JobError, ScriptError, SettingError
 from eddyline.runtime.running.job import prepare
 from eddyline.spark.checks import check
-from eddyline.spark.frames import opener
+from eddyline.spark.frames import opener, sink_opener
+from eddyline.spark.listener import Listener
 
 
 def _streaming(spark: SparkSession, folder: Path) -> DataFrame:
@@ -28,9 +30,7 @@ def _streaming(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def test_what_is_a_stream_and_what_is_a_table(spark: SparkSession, tmp_path: Path) -> None:
-    still, going = spark.range(3).selectExpr("current_timestamp() AS ts", "id AS k"), _streaming(spark, tmp_path / "a")
-    with pytest.raises(SettingError, match=r"s needs a DataFrame of spark\.readStream"):
-        el.query("SELECT k FROM s", {"s": el.stream(still, time="ts")}).start(sink=id)
+    going = _streaming(spark, tmp_path / "a")
     with pytest.raises(SettingError, match="t needs a DataFrame that is not streaming"):
         streams = {"s": el.stream(going, time="ts")}
         el.query("SELECT s.k FROM s, t WHERE s.k = t.k", streams, {"t": going}).start(sink=id)
@@ -69,6 +69,34 @@ def test_what_spark_cannot_read(source: str, answer: str, spark: SparkSession) -
     text = f"CREATE STREAM {source} OPTIONS (path 'x') TIMESTAMP BY k; SELECT k FROM s"
     with pytest.raises(ScriptError, match=answer):
         prepare(text, out=io.StringIO(), opener=opener(spark, False))
+
+
+@pytest.mark.parametrize(
+    ("format_", "answer"), [("kafak", "cannot write 'kafak'; did you mean 'kafka'"), ("com.nobody.x", "com.nobody.x")]
+)
+def test_a_sink_that_spark_does_not_know_is_refused_before_the_first_row(
+    format_: str, answer: str, spark: SparkSession
+) -> None:
+    text = f"CREATE SINK out USING `{format_}`; CREATE STREAM g (ts TIMESTAMP) USING generate OPTIONS (rows 5)"
+    with pytest.raises(ScriptError, match=answer):
+        prepare(f"{text} TIMESTAMP BY ts; INSERT INTO out SELECT ts FROM g", sink_opener=sink_opener(spark))
+
+
+def test_listeners_look_at_their_own_query(spark: SparkSession, tmp_path: Path) -> None:
+    """Other queries of the session do not change the metrics of a run."""
+    other, ours = Listener("other"), Listener("ours")
+    spark.streams.addListener(other)  # it is told first
+    spark.streams.addListener(ours)
+    try:
+        query = _streaming(spark, tmp_path / "a").writeStream.format("noop").queryName("ours")
+        query.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start().awaitTermination()
+        deadline = time.monotonic() + 300
+        while not ours.seconds and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert ours.seconds and not other.seconds
+    finally:
+        spark.streams.removeListener(other)
+        spark.streams.removeListener(ours)
 
 
 def test_a_function_that_is_defined_anew(spark: SparkSession, tmp_path: Path) -> None:

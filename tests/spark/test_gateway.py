@@ -31,6 +31,10 @@ Traceback (most recent call last):
 BrokenPipeError: [Errno 32] Broken pipe
 """
 _DURING = "\nDuring handling of the above exception, another exception occurred:\n\n"
+_NO_MORE = """Traceback (most recent call last):
+  File "python_streaming_source_runner.py", line 265, in main
+EOFError
+"""
 _FAULT = """Traceback (most recent call last):
   File "user.py", line 1, in <module>
 ValueError: too many
@@ -42,6 +46,8 @@ ValueError: too many
     [
         ("WARNING: Using incubator modules: jdk.incubator.vector\nout of memory\n", "out of memory\n"),
         (_BROKEN, ""),
+        (_NO_MORE + _DURING + _BROKEN, ""),
+        (_NO_MORE, _NO_MORE),
         (f"before\n{_BROKEN}after\n", "before\nafter\n"),
         (_FAULT, _FAULT),
         (_FAULT + _BROKEN, _FAULT),

@@ -48,6 +48,7 @@ THREE = {
     "spark.master": "local-cluster[3,2,1024]",
     "spark.cores.max": "6",
     "spark.scheduler.minRegisteredResourcesRatio": "1",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
     "spark.locality.wait": "30s",
 }
 """Three executors, which are all there before the first batch. A turn waits for its own executor."""

@@ -18,8 +18,8 @@ Methods = Mapping[str, Sequence[tuple[str, ...]]]
 """By table, the columns of each access method; () for a scan."""
 
 
-def asked(query: BoundQuery, methods: Methods) -> BoundQuery:
-    """The query with access methods for its tables."""
+def asked(query: BoundQuery, methods: Methods, partial: bool = False) -> BoundQuery:
+    """The query with access methods for its tables; with `partial`, its partial results are wanted too."""
 
     def of(name: str) -> tuple[AccessMethod, ...]:
         return tuple(map(AccessMethod, methods.get(name, ())))
@@ -27,6 +27,7 @@ def asked(query: BoundQuery, methods: Methods) -> BoundQuery:
     return replace(
         query,
         sources=tuple(replace(s, stream=replace(s.stream, methods=of(s.stream.name))) for s in query.sources),
+        partial=partial,
     )
 
 
@@ -34,7 +35,10 @@ class Held:
     """Lookups that answer at once, but for tables that a test holds, and remember what was asked."""
 
     def __init__(self, inner: SimulatedLookups) -> None:
-        self._inner, self.holds = inner, False
+        self._inner, self.holds, self.fails = inner, False, False
+        self.holds_table = ""
+        """A table whose answers do not come."""
+        self._late: list[Answer] = []
         self.kept: dict[str, AnswersKept] = {}
         self.requests: list[Request] = []
 
@@ -43,7 +47,13 @@ class Held:
         self._inner.ask(requests)
 
     def answers(self, wait: float) -> list[Answer]:
-        return [] if self.holds and wait != float("inf") else self._inner.answers(wait)
+        if self.fails:
+            raise RuntimeError("no answers")
+        if self.holds and wait != float("inf"):
+            return []
+        found = [*self._late, *self._inner.answers(wait)]
+        self._late = [answer for answer in found if answer.table == self.holds_table]
+        return [answer for answer in found if answer.table != self.holds_table]
 
     def close(self) -> None:
         self._inner.close()
@@ -70,7 +80,8 @@ class AskedJob:
         fails: Callable[[str, tuple[object, ...]], bool] = lambda table, key: False,
         **columns: Columns,
     ) -> None:
-        self.query = asked(bound(select, None, tables, **columns), methods)
+        whole = select.replace("SELECT PARTIAL", "SELECT")
+        self.query = asked(bound(whole, None, tables, **columns), methods, partial=whole != select)
         self.schemas = {name: schema(text, name not in tables) for name, text in columns.items()}
         given = {name: batch_of(self.schemas[name], rows) for name, rows in tables.items()}
         self.lookups: list[Held] = []
@@ -90,7 +101,9 @@ class AskedJob:
         return tuples(result.results)
 
     def end(self) -> list[Row]:
-        """The end of all streams."""
+        """The end of all streams: all answers are waited for."""
+        for lookups in self.lookups:
+            lookups.holds = False
         return tuples(self.engine.end().results)
 
     @property

@@ -9,6 +9,7 @@ import contextlib
 import io
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ import pytest
 from eddyline.cli.main import main
 
 ROOT = Path(__file__).parent.parent.parent
-_BLOCK = re.compile(r"```(sql|python|text)\n(.*?)```\n", re.DOTALL)
+_BLOCK = re.compile(r"```(sql|python|sh|text)\n(.*?)```\n", re.DOTALL)
 
 
 def check_page(page: str, engine: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,7 +32,10 @@ def check_page(page: str, engine: str, capsys: pytest.CaptureFixture[str]) -> No
         if kind == "text":
             same = sorted(content.splitlines()) == sorted(printed.splitlines())
             return block[0] if same else f"```text\n{printed}```\n"
-        printed = _run_script(content, engine, capsys) if kind == "sql" else _run_python(content)
+        if kind == "sh":
+            printed = subprocess.run(["bash", "-euc", content], capture_output=True, text=True, check=True).stdout
+        else:
+            printed = _run_script(content, engine, capsys) if kind == "sql" else _run_python(content)
         return block[0]
 
     actual = _BLOCK.sub(run, text)

@@ -8,7 +8,8 @@ CREATE STREAM payments (id BIGINT, order_id BIGINT, ts TIMESTAMP, amount DOUBLE,
     USING json OPTIONS (path 'it''s') TIMESTAMP BY ts LATENESS INTERVAL '5' SECOND;
 CREATE TABLE carriers (id INTEGER, name VARCHAR, "odd name" FLOAT) USING csv;
 CREATE TABLE people (id BIGINT, name VARCHAR, "odd name" FLOAT)
-    USING sqlite OPTIONS (path 'p.db', ttl '5 minutes') SCAN INDEX ON (id) INDEX ON (name, "odd name") DEAD INTO lost;
+    USING sqlite OPTIONS (path 'p.db', ttl '5 minutes') SCAN INDEX ON (id) INDEX ON (name, "odd name")
+    INDEX ON (id) OPTIONS (path 'q.db', timeout 5) DEAD INTO lost;
 CREATE SINK lost USING json;
 CREATE SINK late USING json; CREATE SINK "dead" USING json;
 CREATE SINK out USING json OPTIONS (path 'out');

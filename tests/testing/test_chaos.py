@@ -19,7 +19,7 @@ from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.settings import from_mapping
 from eddyline.testing.chaos import MOVES, Chaos, draw_settings
 from eddyline.testing.chaos_jobs import QUERIES, ChaosJob, make_job, verify
-from eddyline.testing.chaos_kill import COUNTS, MOMENTS, VICTIMS, draw_kill
+from eddyline.testing.chaos_kill import COUNTS, DELIVERING, MOMENTS, VICTIMS, WITH_FILES, draw_kill
 from eddyline.testing.postgres import NoPostgres, binaries
 
 
@@ -102,13 +102,15 @@ def test_a_second_driver_is_refused_at_its_start(tmp_path: Path) -> None:
     assert list(verify(job, on_spark=False)) == []
 
 
+@pytest.mark.parametrize("of_job", [WITH_FILES, DELIVERING], ids=["files", "delivering"])
 @pytest.mark.parametrize("engine", VICTIMS)
-def test_every_process_may_be_killed_at_every_moment(engine: str) -> None:
+def test_every_process_may_be_killed_at_every_moment(engine: str, of_job: tuple[str, ...]) -> None:
     rng = random.Random(1)
-    drawn = {(kill.victim, kill.moment) for kill in (draw_kill(rng, engine) for _ in range(3000))}
-    moments = {"", *(moment for moment in MOMENTS if engine != "local" or "Spark" not in moment)}
+    drawn = {(kill.victim, kill.moment) for kill in (draw_kill(rng, engine, moments=of_job) for _ in range(3000))}
+    moments = {"", *(moment for moment in of_job if engine != "local" or "Spark" not in moment)}
     assert drawn == {(victim, moment) for victim in VICTIMS[engine] for moment in moments}
-    assert {"a commit", "a staged file", "a published batch"} <= moments
+    assert {"a commit", "a staged file", "a published batch"} <= set(WITH_FILES)
+    assert {"a commit", "a batch to deliver"} <= set(DELIVERING) and {*WITH_FILES, *DELIVERING} == set(MOMENTS)
     assert {"driver", "jvm", "worker"} <= set(VICTIMS["spark"])
 
 
@@ -156,7 +158,7 @@ def _has_postgres() -> bool:
 @pytest.mark.skipif(not _has_postgres(), reason="there is no PostgreSQL server")
 @pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.long)])
 def test_killed_while_tables_are_asked(kills: int) -> None:
-    chaos = Chaos("local", seed=1, access=True)
+    chaos = Chaos("local", seed=5, access=True)
     chaos.run(kills)
     assert chaos.wrong == []
     assert chaos.kills == kills and chaos.asking and chaos.lookups

@@ -37,7 +37,10 @@ from eddyline.testing.simulated_lookups import simulated_lookups
 from eddyline.testing.simulation import Crash, Simulation, leftovers
 from tests.support.asked import asked
 
-POINTS = {name: place for name, place in fault_points().items() if not place.startswith("spark/")}
+ELSEWHERE = ("spark: ", "table: ", "kafka: ")
+"""The first words of points that other tests strike (tests/spark/test_spark_faults.py,
+tests/runtime/sinks/test_table_sink.py)."""
+POINTS = {name: place for name, place in fault_points().items() if not name.startswith(ELSEWHERE)}
 """Those of spark/ are for the tests that run Spark."""
 JOB = "0123456789ab"
 GROUPS = 2

@@ -1,11 +1,86 @@
-"""Queries and runs as a notebook shows them: a few facts in a table, long text folded."""
+"""Queries and runs as a notebook shows them: a few facts in a table, long text folded. A run that goes on is shown
+again and again, in place, by a thread that ends with it. IPython is used only if it is there already: then this is a
+notebook."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+import threading
+from collections.abc import Iterable, Mapping
 from html import escape
+from typing import Any, Protocol
 
+from eddyline.runtime.recording.feed import Event
 from eddyline.runtime.reporting.summary import Progress
+
+_EVERY = 0.5
+"""Seconds between two displays of a run."""
+
+
+class Shown(Protocol):
+    """What a notebook can show."""
+
+    def _repr_html_(self) -> str: ...
+
+
+def show(run: Shown, over: threading.Event) -> None:
+    """Show a run, and show it again until it is `over`. In a terminal it is printed once."""
+    from IPython.display import display
+
+    def bundle() -> dict[str, str]:
+        return {"text/plain": repr(run), "text/html": run._repr_html_()}
+
+    if not _in_notebook():
+        display({"text/plain": repr(run)}, raw=True)  # type: ignore[no-untyped-call]
+        return
+    ended = over.is_set()
+    shown = display(bundle(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+
+    def follow() -> None:
+        while not over.wait(_EVERY):
+            shown.update(bundle(), raw=True)
+        shown.update(bundle(), raw=True)
+
+    if not ended:
+        threading.Thread(target=follow, name="eddyline's display", daemon=True).start()
+
+
+def figures_inline() -> None:
+    """Make the notebook show figures of matplotlib, unless the user has chosen how it does."""
+    if not _in_notebook():
+        return
+    from IPython.core.pylabtools import select_figure_formats
+    from matplotlib.figure import Figure
+
+    shell = sys.modules["IPython"].get_ipython()
+    formatters = shell.display_formatter.formatters
+    kinds = ("image/png", "image/svg+xml", "image/jpeg", "application/pdf")
+    if not any(Figure in formatters[kind].type_printers for kind in kinds):
+        select_figure_formats(shell, {"png"})  # type: ignore[no-untyped-call]
+
+
+def _in_notebook() -> bool:
+    shell: Any = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return getattr(shell, "kernel", None) is not None
+
+
+def routes(events: Iterable[Event]) -> dict[str, str]:
+    """The present route of each source, and the share of its rows that take it, from the last sample.
+
+    >>> route = {"source": "o", "steps": ["probe p"], "share": 0.9}
+    >>> routes([{"type": "sample", "routes": [route, {"source": "p", "steps": []}]}])
+    {'route of o': 'probe p (90 %)'}
+    """
+    samples = [event for event in events if event["type"] == "sample"]
+    found = {}
+    for route in samples[-1].get("routes", ()) if samples else ():
+        share = route.get("share")
+        if route["steps"]:
+            words = " -> ".join(route["steps"])
+            found[f"route of {route['source']}"] = (
+                words if share is None else f"{words} ({share:.0%})".replace("%", " %")
+            )
+    return found
 
 
 def facts(progress: Progress) -> dict[str, str]:

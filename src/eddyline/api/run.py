@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from eddyline.api import notebook
 from eddyline.api.inside import Inside
+from eddyline.api.plots import routes_over_time
 from eddyline.api.words import in_python
-from eddyline.errors import EddylineError, SettingError
+from eddyline.dashboard.server import Dashboard
+from eddyline.engine.online import RunningEstimate
+from eddyline.errors import EddylineError, SettingError, shown
+from eddyline.runtime.recording.feed import EventFeed
+from eddyline.runtime.recording.recorded import run_recorded
+from eddyline.runtime.recording.recorder import Recorder
 from eddyline.runtime.reporting.summary import Progress, Summary
 from eddyline.runtime.running.failures import told
 from eddyline.runtime.running.runner import Runner
@@ -25,20 +31,41 @@ from eddyline.settings import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
+    from matplotlib.figure import Figure
+
+    from eddyline.spark.results import SparkFrame
 
 
 class Run:
     """A query that is running, or has ended; made by `start` of `el.query`.
 
-    A run that was started without a sink keeps its results: read them with `to_arrow()`, `to_pandas()`, or one by one
-    with `for batch in run`. `with query.start() as run:` stops the run at the end of the block.
+    A run that was started without a sink keeps its results: read them with `to_arrow()`, `to_pandas()`, `to_polars()`
+    or `to_spark()`, or one by one with `for batch in run`. `with query.start() as run:` stops the run at the end of the
+    block.
     """
 
-    def __init__(self, runner: Runner, settings: Settings, inside: Inside, kept: KeptSink | None = None) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        settings: Settings,
+        inside: Inside,
+        kept: KeptSink | None,
+        endless: bool,
+        frame_of: Callable[[pa.Table], Any],
+        feed: EventFeed,
+        recorder: Recorder,
+        dashboard: Dashboard | None = None,
+    ) -> None:
         """`inside` knows the threads that call functions of the user for this run; `kept` has the results if there is
-        no sink."""
+        no sink. An `endless` run ends only when it is stopped. `frame_of` makes a DataFrame of Spark. The `recorder`
+        publishes the events of the run to `feed`, which the `dashboard` shows."""
         self.settings = settings
+        self.feed = feed
+        """What was measured and decided so far, as events; of a long run, its beginning in less detail."""
+        self._dashboard = dashboard
         self._runner, self._inside, self._kept = runner, inside, kept
+        self._endless, self._frame_of, self._recorder = endless, frame_of, recorder
         self._stop, self._over = threading.Event(), threading.Event()
         self._summary: Summary | None = None
         self._error: EddylineError | None = None
@@ -74,8 +101,13 @@ class Run:
 
     def to_arrow(self) -> pa.Table:
         """Waits for the end and returns the results as a table. Raises the error of a run that failed, and SettingError
-        if an iteration has already taken results."""
+        if an iteration has already taken results, or if the run has no end and was not stopped."""
         kept = self._results()
+        if self._endless and not self._stop.is_set() and not self._over.is_set():
+            raise SettingError(
+                "this run has no end, so its results are never complete: stop it first with run.stop(), or read them"
+                " as they come, with `for batch in run`"
+            )
         self.wait()
         if kept.taken:
             raise SettingError("an iteration has taken results of this run, and gives each once; keep its batches")
@@ -86,8 +118,47 @@ class Run:
         try:
             import pandas  # noqa: F401
         except ModuleNotFoundError:
-            raise SettingError("to_pandas needs pandas; type: pip install 'pandas>=2.2,<3', or use to_arrow") from None
+            raise SettingError(
+                "to_pandas needs pandas; type: pip install 'eddyline[pandas]', or use to_arrow"
+            ) from None
         return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """As `to_arrow`, but returns a polars DataFrame."""
+        try:
+            import polars
+        except ModuleNotFoundError:
+            raise SettingError(
+                "to_polars needs polars; type: pip install 'eddyline[polars]', or use to_arrow"
+            ) from None
+        try:
+            found = polars.from_arrow(self.to_arrow())
+        except polars.exceptions.PolarsError as error:  # an interval with months, for example
+            raise SettingError(f"polars cannot hold these results: {error}; use to_arrow") from None
+        assert isinstance(found, polars.DataFrame)
+        return found
+
+    def to_spark(self) -> SparkFrame:
+        """As `to_arrow`, but returns a DataFrame of Spark: of the session of the run, or else of the existing session
+        or a new one. All results pass through this process; `foreach_batch` and sinks spare that."""
+        found: SparkFrame = self._frame_of(self.to_arrow())
+        return found
+
+    def prefer(self, condition: str | None) -> None:
+        """From the next batch on, rows that satisfy a condition over one stream or table come first, such as "o.level =
+        'gold'"; with None no row does. The results are the same, in another order. SettingError if the condition is
+        wrong; then the old one stays."""
+        if not (condition is None or isinstance(condition, str)):
+            raise SettingError(f"a preference is a text of SQL, or None, not {shown(condition)}")
+        self._runner.prefer(condition)
+
+    def estimates(self, groups: int | None = None) -> tuple[RunningEstimate, ...]:
+        """Estimates of the aggregates of the groups that are open, as of the last batch: the final value, and half of
+        its 95 % confidence interval. The groups with the most rows come first; `groups` limits their number.
+        SettingError unless the run was started with the setting estimates=on."""
+        if self.settings.estimates != "on":
+            raise SettingError("a run has estimates if it is started with settings={'estimates': 'on'}")
+        return self._runner.reporter.estimates(groups)
 
     def progress(self) -> Progress:
         """The current progress of the run."""
@@ -97,9 +168,20 @@ class Run:
         """Decisions taken so far, by kind."""
         return self._runner.reporter.decisions
 
+    @property
+    def dashboard(self) -> str | None:
+        """The address of the dashboard, for a browser; None if the run was started without one."""
+        return None if self._dashboard is None else self._dashboard.address
+
     def explain(self) -> str:
         """The plan and the measurements so far, as text."""
         return self._runner.reporter.explain()
+
+    def plot_routes(self) -> Figure:
+        """A picture of the run so far: rows read per second, the route of each stream over time, and where the plan
+        changed. A notebook shows it; `run.plot_routes().savefig("routes.png")` saves it. Needs matplotlib."""
+        notebook.figures_inline()
+        return routes_over_time(event for _, event in self.feed.since())
 
     def exception(self) -> EddylineError | None:
         """The error of a run that failed, else None."""
@@ -127,7 +209,12 @@ class Run:
 
     def _repr_html_(self) -> str:
         facts = {"state": self.state, **({} if self._error is None else {"error": str(self._error)})}
-        return notebook.table(facts | notebook.facts(self.progress())) + notebook.folded("plan", self.explain())
+        facts |= notebook.facts(self.progress()) | notebook.routes(event for _, event in self.feed.since())
+        return notebook.table(facts) + notebook.folded("plan", self.explain())
+
+    def _ipython_display_(self) -> None:
+        """In a notebook, what is shown follows the run until it ends."""
+        notebook.show(self, self._over)
 
     def _results(self) -> KeptSink:
         if self._kept is None:
@@ -138,12 +225,14 @@ class Run:
 
     def _work(self) -> None:
         try:
-            self._summary = self._runner.run(self._stop.is_set, lambda progress: None)
+            self._summary = run_recorded(self._runner, self._recorder, self._stop.is_set, lambda progress: None)
         except BaseException as error:
             self._error = in_python(told(error))
             if self._error is not error:
                 self._error.__cause__ = error
         finally:
+            if self._dashboard is not None:
+                self._dashboard.close()
             self._over.set()
             if self._kept is not None:
                 self._kept.end()

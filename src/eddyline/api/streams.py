@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +14,7 @@ from eddyline.runtime.options import duration
 from eddyline.runtime.running.job import GivenInput
 from eddyline.runtime.sources.batches import Batches
 from eddyline.runtime.sources.python_source import PythonSource
-from eddyline.runtime.sources.source import Source
+from eddyline.runtime.sources.source import Framed, Source
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,24 @@ def source_of(batches: Any, schema: pa.Schema | None = None) -> Source:
     return PythonSource(batches, schema)
 
 
+def collected(given: GivenInput) -> GivenInput:
+    """A stream or table for the local engine: the rows of a DataFrame of Spark are brought here."""
+    if not isinstance(given.source, Framed):
+        return given
+    return replace(given, source=PythonSource(given.source.frame.toArrow()))
+
+
 def stream(
     batches: Batches | Any, time: str, lateness: str | timedelta = "0 s", schema: pa.Schema | None = None
 ) -> Stream:
-    """A stream of pyarrow record batches (an iterable of them, a table, a reader), or a streaming DataFrame of Spark.
+    """A stream of a frame or of record batches.
+
+    A frame is a pyarrow table, a DataFrame of pandas, polars or Spark, a relation of DuckDB, or anything else with
+    `__arrow_c_stream__`: its rows are read in the order of their times, so none is late. Record batches (a list, an
+    iterator, a reader) and streaming DataFrames of Spark keep their order.
 
     `time` names the column of event times; `lateness` says how far rows may come out of order, a timedelta or a text
-    such as '5 seconds'. Without `schema` the first batch is read at once and its schema is used. Tables and lists can
+    such as '5 seconds'. Without `schema` the first batch is read at once and its schema is used. Frames and lists can
     be read by many runs; an iterator (a generator, a reader) by one run only.
 
     >>> import datetime, pyarrow as pa, eddyline as el

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from eddyline.balance.hot_key import HotKey
 from eddyline.balance.slot_map import SlotMap
@@ -35,6 +35,7 @@ class GroupMove:
     undoes: bool = False
     """Whether it takes back a move that did not pay."""
     measured: Mapping[str, float] = field(default_factory=dict)
+    expected: Mapping[str, float] = field(default_factory=dict)
     way: MoveWay = "moving-state"
     why_so: str = ""
     """Why it is made in this way; empty as long as nobody has chosen."""
@@ -47,7 +48,29 @@ class GroupMove:
         what = f"{len(self.groups)} groups move {slots}{by}, for {self.measure}"
         why = f"{self.why};{by}: {self.why_so}" if by else self.why
         measured = {"groups": float(len(self.groups)), "amount": self.amount, **self.measured}
-        return Decision("undo-move" if self.undoes else "move", 0, what, why, measured)
+        kind = "undo-move" if self.undoes else "move"
+        return Decision(kind, 0, what, why, measured, self.expected, about=about(self))
+
+
+class Moved(Protocol):
+    """Groups that moved or will move."""
+
+    @property
+    def groups(self) -> Sequence[int]:
+        """The groups."""
+
+    @property
+    def sender(self) -> int:
+        """The slot that had them."""
+
+    @property
+    def receiver(self) -> int:
+        """The slot that gets them."""
+
+
+def about(move: Moved) -> str:
+    """The name of a move, by which its verdict finds it."""
+    return f"move of {len(move.groups)} groups from {move.groups[0]} on, {move.sender} to {move.receiver}"
 
 
 def ended_tracks(before: SlotMap, after: SlotMap) -> list[Decision]:
@@ -96,7 +119,7 @@ class ForcedSpill:
     def decision(self) -> Decision:
         """For the decision log."""
         what = f"slot {self.slot} is forced to spill {self.bytes} bytes"
-        return Decision("force-spill", 0, what, self.why, {"bytes": float(self.bytes)})
+        return Decision("force-spill", 0, what, self.why, {"bytes": float(self.bytes)}, slot=self.slot)
 
 
 @dataclass(frozen=True)
@@ -108,7 +131,9 @@ class Decided:
     spills: tuple[ForcedSpill, ...] = ()
     shares: tuple[KeyShare, ...] = ()
     notes: tuple[str, ...] = ()
-    """What was found and changes nothing: a move that paid, a slot whose load is one group."""
+    """What was found and changes nothing: a slot whose load is one group."""
+    verdicts: tuple[Decision, ...] = ()
+    """What came of earlier moves."""
 
     @property
     def busy(self) -> frozenset[int]:
@@ -124,4 +149,5 @@ class Decided:
             what, measured = f"{count} more groups move from {slots} slots", {"groups": float(count)}
             found.append(Decision("move", 0, what, "for the same reasons", measured))
         found += [spill.decision for spill in self.spills] + [share.decision for share in self.shares]
+        found += self.verdicts[:SHOWN]
         return found + [Decision("balance", 0, note, "") for note in self.notes[:SHOWN]]

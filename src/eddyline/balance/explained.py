@@ -37,6 +37,7 @@ def explained(measure: Measure, pair: Pair, predicted: Floats, mean: float, rati
         pair.amount,
         why,
         measured={**measured, "receiver_after": then[1]},
+        expected={"sender": then[0], "receiver": then[1]},
     )
 
 

@@ -45,6 +45,7 @@ from eddyline.balance.reports import Loads, SlotReport
 from eddyline.balance.slot_map import NOBODY, SlotMap
 from eddyline.balance.tuning import DEFAULT, BalanceTuning
 from eddyline.balance.verdicts import Verdict, verdicts
+from eddyline.routing.decisions import Decision
 
 
 @dataclass(frozen=True)
@@ -104,14 +105,14 @@ class DistributionManager:
         movable[[key.group for key in slot_map.hot]] = False
         cpu = cpu_measure(loads, state, slot_map, self._tuning)
         seen = _Seen(slot_map, loads, memory_measure(loads, self._limit, self._tuning), cpu, movable, at)
-        state, undone, notes = self._judge(state, seen)
+        state, undone, judged = self._judge(state, seen)
         state = self._press(state, seen)
         if not undone:
             shares, state = self._share(state, seen, keys, shareable)
             if shares:
-                return Decided((), (), shares, notes), state
+                return Decided((), (), shares, verdicts=judged), state
         moves, state, more = self._choose(state, seen, undone)
-        decided = Decided((*undone, *moves), notes=(*notes, *more))
+        decided = Decided((*undone, *moves), notes=more, verdicts=judged)
         if self._limit is None or decided.moves or "memory" in state.pressing:
             return decided, state
         free = self._free(state, seen)
@@ -120,7 +121,9 @@ class DistributionManager:
 
     # 1. What came of moves
 
-    def _judge(self, state: ManagerState, seen: _Seen) -> tuple[ManagerState, tuple[GroupMove, ...], tuple[str, ...]]:
+    def _judge(
+        self, state: ManagerState, seen: _Seen
+    ) -> tuple[ManagerState, tuple[GroupMove, ...], tuple[Decision, ...]]:
         state, last = self._later(state, seen), state.batch - self._tuning.trial_batches
         due = [one for one in state.watched if one.batch <= last]
         known, free = seen.loads.known, seen.loads.known & ~seen.loads.spilling
@@ -134,7 +137,7 @@ class DistributionManager:
         state = replace(state, resting=self._rest(state, seen.at, found))
         if undone:
             state = replace(state, cpu=self._undone_cpu(state, seen, undone))
-        return state, undone, tuple(verdict.words for verdict in found)
+        return state, undone, tuple(verdict.decision for verdict in found)
 
     @staticmethod
     def _later(state: ManagerState, seen: _Seen) -> ManagerState:

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.balance.decided import Balanced, GroupMove
+from eddyline.balance.decided import Balanced, GroupMove, about
 from eddyline.balance.manager_state import WatchedMove
 from eddyline.balance.measure import Measure
 from eddyline.balance.tuning import BalanceTuning
+from eddyline.routing.decisions import Decision
 
 WORSE = 0.05
 """The share by which going back must lower the more loaded slot."""
@@ -43,6 +44,13 @@ class Verdict:
             f"the move of {groups} groups from slot {one.sender} to {one.receiver} {came}: {one.measure} of the more"
             f" loaded slot was {one.before:.2f} of the mean, predicted {one.predicted:.2f}, is {self.now:.2f}"
         )
+
+    @property
+    def decision(self) -> Decision:
+        """For the decision log."""
+        one = self.watched
+        measured, expected = {"before": one.before, "now": self.now}, {"now": one.predicted}
+        return Decision("balance", 0, self.words, "", measured, expected, about=about(one), paid=self.paid)
 
 
 def verdicts(

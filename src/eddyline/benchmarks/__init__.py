@@ -2,7 +2,7 @@
 
 A benchmark NAME is a module `eddyline.benchmarks.NAME` (`-` written `_`) with a function `run() -> list[Result]`; it is
 imported when it is run. The parameters of `run`, if any, are the choices of the user: `part`, `seed`, `seeds`,
-`against`. Messages about its progress go to the logger of its module.
+`against`, `minutes`, `out`, and those of `peers`. Messages about its progress go to the logger of its module.
 """
 
 from __future__ import annotations
@@ -57,17 +57,24 @@ NAMES = (
     "plans",
     "qualified",
     "watching",
+    "recording",
     "migration",
     "smooth",
     "adapt",
     "spark",
     "catch-up",
     "redis",
+    "nexmark",
+    "kafka",
+    "kafka-lag",
     "lookups",
+    "builds",
+    "aliases",
     "balance",
     "balance-sim",
     "skew",
     "opening",
+    "peers",
 )
 BENCHMARKS: dict[str, Callable[..., list[Result]]] = {name: _module(name) for name in NAMES}
 

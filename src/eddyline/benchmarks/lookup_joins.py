@@ -30,6 +30,7 @@ from eddyline.cql.script import parse
 from eddyline.engine.batch import BatchEngine
 from eddyline.engine.lookups import Answer, AnswersKept, Lookups, Request
 from eddyline.errors import InternalError
+from eddyline.optimizer.pressure import Pressure
 from eddyline.settings import Settings
 
 ROWS, KNOWN, EVERY, BATCH, ROUNDS = 1_000_000, 20_000, 100, 65_536, 9
@@ -96,10 +97,11 @@ class InMemory:
 
 
 def results(engine: BatchEngine, stream: pa.RecordBatch, batch_rows: int) -> list[pa.RecordBatch]:
-    """The results over all rows of the stream."""
+    """The results over all rows of the stream, which wait in its source."""
     found = []
     for at in range(0, stream.num_rows, batch_rows):
-        found += engine.batch([("s", stream.slice(at, batch_rows))]).results
+        pressure = Pressure(max(0, stream.num_rows - at - batch_rows))
+        found += engine.batch([("s", stream.slice(at, batch_rows))], pressure=pressure).results
     return [*found, *engine.end().results]
 
 

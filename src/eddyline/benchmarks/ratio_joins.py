@@ -26,6 +26,10 @@ Rows = list[tuple[str, pa.RecordBatch]]
 """Rows of each stream."""
 
 
+APART = 1000
+"""Microseconds of event time between two rows of a stream."""
+
+
 @dataclass(frozen=True)
 class Phase:
     """A part of the rows of each stream: how many they are, and the weight of each group among them."""
@@ -55,7 +59,7 @@ def ratio_join(ratios: Sequence[float], tuple_range: int, phases: Sequence[Phase
     values = np.array([max(1, round(tuple_range / groups / ratio)) for ratio in ratios])
     keys, first = _keys(values), values.cumsum() - values
     rows = sum(phase.rows for phase in phases)
-    times = pa.array(np.arange(rows) * 1000 + START, pa.timestamp("us"))
+    times = pa.array(np.arange(rows) * APART + START, pa.timestamp("us"))
     data = {}
     for name in STREAMS:
         parts = [random.choice(groups, phase.rows, p=phase.weights / phase.weights.sum()) for phase in phases]

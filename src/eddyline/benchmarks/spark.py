@@ -23,7 +23,7 @@ from eddyline.benchmarks.spark_jvm import jvm
 from eddyline.benchmarks.spark_placement import placement
 from eddyline.errors import SettingError
 from eddyline.settings import Settings
-from eddyline.spark.own_joins import OwnJoin
+from eddyline.spark.own_joins import OwnJoin, files_of
 from eddyline.spark.own_joins import run as run_own
 from eddyline.spark.session import session
 from eddyline.spark.tasks import count_task, turn_task
@@ -83,7 +83,7 @@ def _throughput(join: SparkJoin, place: str) -> list[Result]:
                 _log.info("%s: %s, %d rows a batch: %.0f rows/s", join.name, side, size, rate)
     best = {side: max(median(rates) for (s, _), rates in sides.items() if s == side) for side in ("eddyline", "floor")}
     spark, _ = session({})
-    own = OwnJoin(f"{place}/own", join.own[0], join.own[1], WINDOW)
+    own = OwnJoin(files_of(f"{place}/own"), join.own[0], join.own[1], WINDOW)
     own_rates = []
     for _ in range(2):
         shutil.rmtree(f"{place}/own-out", ignore_errors=True)

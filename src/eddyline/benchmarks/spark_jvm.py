@@ -14,7 +14,7 @@ from eddyline.benchmarks import Result
 from eddyline.benchmarks.spark_jobs import WINDOW, SparkJoin, run_job, script, write
 from eddyline.errors import InternalError
 from eddyline.settings import Settings
-from eddyline.spark.own_joins import OwnJoin
+from eddyline.spark.own_joins import OwnJoin, files_of
 from eddyline.spark.own_joins import run as run_own
 from eddyline.spark.session import session
 from eddyline.spark.tasks import turn_task
@@ -32,7 +32,7 @@ def jvm(join: SparkJoin, place: str) -> list[Result]:
     """Rows a second of both sides, from commit to commit, without the first batch."""
     write(join, place, FORMAT)
     spark, _ = session({})
-    own = OwnJoin(f"{place}/own", join.own[0], join.own[1], WINDOW, format=FORMAT)
+    own = OwnJoin(files_of(f"{place}/own", FORMAT), join.own[0], join.own[1], WINDOW)
     ours: dict[int, list[float]] = {files: [] for files in BATCH_FILES}
     theirs: list[float] = []
     found = set()

@@ -26,14 +26,18 @@ State = Mapping[str, pa.Array]
 Floats = NDArray[np.float64]
 
 
-class Accumulator(Protocol):
+class Merging(Protocol):
+    """How states of cells are merged."""
+
+    def merge(self, state: State, ids: Ids, count: int) -> State:
+        """The states of `count` cells, each merged from the cells that have its number in `ids`."""
+
+
+class Accumulator(Merging, Protocol):
     """How one aggregate is computed."""
 
     def partial(self, values: pa.Array | None, ids: Ids, count: int) -> State:
         """The states of `count` cells; `values` is the decoded argument of each row, None for COUNT(*)."""
-
-    def merge(self, state: State, ids: Ids, count: int) -> State:
-        """The states of `count` cells, each merged from the cells that have its number in `ids`."""
 
     def repeated(self, state: State, times: Ids) -> State:
         """The states as if every row of cell i had come times[i] times, at least once."""

@@ -12,7 +12,7 @@ The query needs no further checks: `BoundQuery` checks itself when it is made; n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
 import pyarrow as pa
@@ -22,13 +22,13 @@ from eddyline.bound.bind_expr import Binder, chain
 from eddyline.bound.bind_hints import Clause
 from eddyline.bound.bind_methods import access_methods
 from eddyline.bound.bind_names import NameScope
-from eddyline.bound.bind_select import aliases_of, bind_items, bind_outputs, items_of
+from eddyline.bound.bind_select import Item, aliases_of, bind_items, bind_outputs, items_of
 from eddyline.bound.bind_time import timed
 from eddyline.bound.expr import Expr
-from eddyline.bound.model import BoundQuery, BoundSource, BoundStream, Window, WindowKind
+from eddyline.bound.model import MATCH, MISSING, BoundQuery, BoundSource, BoundStream, GroupBy, Window, WindowKind
 from eddyline.bound.types import in_one_zone, kept
 from eddyline.cql.names import did_you_mean, same
-from eddyline.cql.places import shown, wrong
+from eddyline.cql.places import Place, shown, wrong
 from eddyline.cql.script import Declaration, FromItem, Script
 
 _IN_PYTHON = "streams={{'{}': el.stream(..., time='ts')}}"
@@ -55,7 +55,31 @@ def bind(script: Script, schema_of: SchemaOf, python: bool = False) -> BoundQuer
             "leave SLIDE out, or add GROUP BY or an aggregate"
         )
         raise wrong(script.text, window.place, message)
-    return BoundQuery(scope.sources, predicates, outputs, group, scope.in_order())
+    if script.partial is not None:
+        _check_partial(script, script.partial, scope, items, group)
+    return BoundQuery(scope.sources, predicates, outputs, group, scope.in_order(), script.partial is not None)
+
+
+def _check_partial(
+    script: Script, place: Place, scope: NameScope, items: Sequence[Item], group: GroupBy | None
+) -> None:
+    """Refuse SELECT PARTIAL where nothing can be missing, where a row needs all of its group, and where a column has
+    the name of one that it adds."""
+    if not any(source.stream.is_asked for source in scope.sources):
+        message = (
+            "SELECT PARTIAL gives rows before a table has answered, and no table here is asked; leave PARTIAL out, or "
+            "declare a table with SCAN or INDEX ON"
+        )
+        raise wrong(script.text, place, message)
+    if group is not None:
+        message = "SELECT PARTIAL gives rows of a join before they are complete, and no aggregates; leave PARTIAL out"
+        raise wrong(script.text, place, message)
+    for item in items:
+        if item.name.lower() in (MISSING, MATCH):
+            raise scope.wrong(
+                item.node,
+                f"SELECT PARTIAL adds a column {shown(item.name)} of its own; give this one another name with AS",
+            )
 
 
 def _declared(script: Script) -> dict[str, Declaration]:

@@ -6,7 +6,7 @@ Times and durations are integers in microseconds. A query checks itself when it 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
@@ -14,6 +14,10 @@ import pyarrow as pa
 
 from eddyline.bound.expr import Aggregate, Expr, SourceColumn, columns_of
 from eddyline.errors import InternalError
+
+MISSING, MATCH = "missing", "match"
+"""The columns that SELECT PARTIAL adds: the tables that are missing in a row, and the key by which the partial rows and
+the full rows of one combination are matched."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class AccessMethod:
 
     columns: tuple[str, ...] = ()
     """None for a scan."""
+    options: str = field(default="", repr=False)
+    """Its own options as `explain` shows them. State that is kept does not depend on them (protocol/attach.py)."""
 
     @property
     def is_scan(self) -> bool:
@@ -135,10 +141,14 @@ class BoundQuery:
     named: tuple[SourceColumn, ...] = ()
     """The columns that the text names, in a fixed order. Some do not occur in the expressions, such as x of x +
     NULL."""
+    partial: bool = False
+    """SELECT PARTIAL: rows for which tables that are asked have not answered yet are results too."""
 
     def __post_init__(self) -> None:
         if not self.sources or not self.outputs or all(s.stream.is_table for s in self.sources):
             raise InternalError("a query needs a stream and an output")
+        if self.partial and (self.group is not None or not self.asks):
+            raise InternalError("partial results need a table that is asked, and no group")
         for column in self.columns:
             if column.name not in self.sources[column.source].stream.schema.names:
                 raise InternalError(f"no column {column.name} in source {column.source}")
@@ -146,7 +156,8 @@ class BoundQuery:
     @property
     def schema(self) -> pa.Schema:
         """The schema of the result rows."""
-        return pa.schema([pa.field(o.name, o.expr.type) for o in self.outputs])
+        marks = [pa.field(MISSING, pa.string()), pa.field(MATCH, pa.int64())] if self.partial else []
+        return pa.schema([*(pa.field(o.name, o.expr.type) for o in self.outputs), *marks])
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
@@ -161,6 +172,18 @@ class BoundQuery:
         """Every source column the query uses, time columns not included unless it names them."""
         return frozenset((*self.named, *(c for e in self.expressions for c in columns_of(e))))
 
+    @cached_property
+    def gathered(self) -> tuple[SourceColumn, ...]:
+        """The columns that must be there when a result is complete, in a fixed order."""
+        group = self.group
+        exprs: list[Expr] = [o.expr for o in self.outputs] if group is None else [*group.keys]
+        if group is not None:
+            exprs += [a.arg for a in group.aggregates if a.arg is not None]
+        found = [c for e in exprs for c in sorted(columns_of(e), key=_place)]
+        if self.partial:  # the key of a result is made of them
+            found += sorted((c for c in self.columns if c.source in self.given), key=_place)
+        return tuple(dict.fromkeys(found))
+
     @property
     def counts_rows(self) -> bool:
         """Whether a source has a ROWS window: then all rows wait for the watermark, because ROWS windows count in
@@ -172,7 +195,16 @@ class BoundQuery:
         """Whether a table is asked."""
         return any(source.stream.is_asked for source in self.sources)
 
+    @property
+    def given(self) -> tuple[int, ...]:
+        """The sources whose rows are not asked for: streams, and tables that are loaded."""
+        return tuple(number for number, source in enumerate(self.sources) if not source.stream.is_asked)
+
     def columns_of_source(self, source: int) -> tuple[str, ...]:
         """The columns the query uses of one source, in the order of its schema: the tie-break of ROWS windows."""
         used = {c.name for c in self.columns if c.source == source}
         return tuple(n for n in self.sources[source].stream.schema.names if n in used)
+
+
+def _place(column: SourceColumn) -> tuple[int, str]:
+    return column.source, column.name

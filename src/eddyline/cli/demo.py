@@ -14,7 +14,8 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +26,13 @@ from eddyline.cli.live import LiveLines, LiveView, Watched, live
 from eddyline.cli.main import BEGAN
 from eddyline.cli.stopping import interrupts
 from eddyline.cli.streams import note
+from eddyline.cli.watching import dashboard
 from eddyline.errors import InternalError, JobError, SettingError
 from eddyline.settings import Settings
 
 if TYPE_CHECKING:
+    from eddyline.runtime.recording.feed import EventFeed
+    from eddyline.runtime.recording.recorder import Recorder
     from eddyline.runtime.reporting.summary import Progress
     from eddyline.runtime.running.runner import Runner
 
@@ -39,6 +43,21 @@ NAME = "eddyline-demo"
 """The file name of the picture and of the script."""
 
 Stop = Callable[[], bool]
+MakeRecorder = Callable[["Runner"], "Recorder | None"]
+"""The recorder of a run that has not begun; None if it is not recorded."""
+
+
+Words = Callable[["Progress"], str]
+"""What the data does at present."""
+
+
+def no_record(runner: Runner) -> None:
+    """Runs are not recorded."""
+
+
+def no_words(progress: Progress) -> str:
+    """Nothing is said of the data."""
+    return ""
 
 
 def command(options: argparse.Namespace) -> int:
@@ -53,8 +72,13 @@ def command(options: argparse.Namespace) -> int:
     folder = tempfile.mkdtemp(prefix="eddyline-demo-")
     try:
         display = Display()
-        with interrupts(display.leave) as stop, _engine(options.engine, display) as run:
-            demo = _measured(seconds, options.engine, run, folder, stop.is_set)
+        with (
+            dashboard(_with_dashboard(options)) as feed,
+            interrupts(display.leave) as stop,
+            _engine(options.engine, display) as run,
+        ):
+            shown = _Showing(options.live or feed is None or not Display.usable(), feed, options.record)
+            demo = _measured(seconds, options.engine, run, folder, stop.is_set, shown)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if stop.is_set():
@@ -72,12 +96,22 @@ def command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _measured(seconds: int, engine: str, run: _RunScript, folder: str, stop: Stop) -> Demo:
+def _with_dashboard(options: argparse.Namespace) -> argparse.Namespace:
+    """The options, with a dashboard unless it is to be shown on the terminal or cannot be served."""
+    if options.dashboard is None and not options.live:
+        if find_spec("uvicorn") and find_spec("starlette"):
+            options.dashboard = ""
+        else:
+            note("type pip install 'eddyline[dashboard]' to watch it in the browser")
+    return options
+
+
+def _measured(seconds: int, engine: str, run: _RunScript, folder: str, stop: Stop, how: _Showing) -> Demo:
     note("a short run first, which compiles and loads what is loaded once ...")
     run(script(SHORT, f"{folder}/short"), Settings(batch_rows=SMALL), Ran(), stop)
     adaptive, fixed, until, own = Ran(), Ran(), seconds // 2, None
     if not stop():
-        _watched(seconds, run, f"{folder}/adaptive", adaptive, stop)
+        _watched(seconds, engine, run, f"{folder}/adaptive", adaptive, stop, how)
     if not stop():
         note(f"\nthe first {until} s of the same rows once more, with a fixed order (router=fixed plan=mjoin) ...")
         far = lambda: stop() or fixed.come_to >= until  # noqa: E731
@@ -92,12 +126,22 @@ def _measured(seconds: int, engine: str, run: _RunScript, folder: str, stop: Sto
     return Demo(seconds, engine, adaptive, fixed, until, results, own)
 
 
+@dataclass(frozen=True)
+class _Showing:
+    """How the watched run is shown: in the terminal, to a dashboard, in a record."""
+
+    in_terminal: bool
+    feed: EventFeed | None
+    record: str | None
+
+
 _RunScript = Callable[..., None]
 """A function (script, settings, run record to fill, stop, view of a run) that runs a script."""
 
 
-def _watched(seconds: int, run: _RunScript, out: str, ran: Ran, stop: Stop) -> None:
-    """Run with the live view, or with lines if there is no terminal; both show when the data changes."""
+def _watched(seconds: int, engine: str, run: _RunScript, out: str, ran: Ran, stop: Stop, how: _Showing) -> None:
+    """Run with the live view, or with lines if there is no terminal, or on the dashboard; all show when the data
+    changes."""
     drift = phases(seconds)
 
     def words(progress: Progress) -> str:
@@ -108,7 +152,14 @@ def _watched(seconds: int, run: _RunScript, out: str, ran: Ran, stop: Stop) -> N
     def view(run: Watched, display: Display) -> LiveLines | LiveView:
         return live(run, display, words)
 
-    run(script(seconds, out), Settings(), ran, stop, view)
+    def recorder(runner: Runner) -> Recorder | None:
+        if how.record is None and how.feed is None:
+            return None
+        from eddyline.runtime.recording.recorded import recorder_of
+
+        return recorder_of(runner, script(seconds, out), Settings(), engine, how.record, how.feed, warn=note)
+
+    run(script(seconds, out), Settings(), ran, stop, view if how.in_terminal else None, recorder, words)
 
 
 def event_time(progress: Progress) -> float:
@@ -123,8 +174,16 @@ def _engine(name: str, display: Display) -> Iterator[_RunScript]:
         from eddyline.runtime.running.job import prepare
         from eddyline.runtime.running.runner import LocalRunner
 
-        def locally(text: str, settings: Settings, ran: Ran, stop: Stop, view: object = None) -> None:
-            _follow(LocalRunner(prepare(text), settings, began=BEGAN), ran, stop, display, view)
+        def locally(
+            text: str,
+            settings: Settings,
+            ran: Ran,
+            stop: Stop,
+            view: object = None,
+            record: MakeRecorder = no_record,
+            words: Words = no_words,
+        ) -> None:
+            _follow(LocalRunner(prepare(text), settings, began=BEGAN), ran, stop, display, view, record, words)
 
         yield locally
         return
@@ -137,9 +196,17 @@ def _engine(name: str, display: Display) -> Iterator[_RunScript]:
         ) from None
     spark, ours = session({})
 
-    def on_the_session(text: str, settings: Settings, ran: Ran, stop: Stop, view: object = None) -> None:
+    def on_the_session(
+        text: str,
+        settings: Settings,
+        ran: Ran,
+        stop: Stop,
+        view: object = None,
+        record: MakeRecorder = no_record,
+        words: Words = no_words,
+    ) -> None:
         with on_spark(text, settings, {}, None, (), io.StringIO(), BEGAN) as runner:
-            _follow(runner, ran, stop, display, view)
+            _follow(runner, ran, stop, display, view, record, words)
 
     try:
         yield on_the_session
@@ -148,27 +215,33 @@ def _engine(name: str, display: Display) -> Iterator[_RunScript]:
             spark.stop()
 
 
-def _follow(runner: Runner, ran: Ran, stop: Stop, display: Display, view: object) -> None:
-    """Run a job and record its batches and decisions."""
+def _follow(
+    runner: Runner, ran: Ran, stop: Stop, display: Display, view: object, record: MakeRecorder, words: Words
+) -> None:
+    """Run a job and record its batches and decisions, and in the record a note when `words` change."""
     from eddyline.cli.progress import ProgressLine
     from eddyline.routing.report import short_step
+    from eddyline.runtime.recording.recorded import run_recorded
 
     shown = view(runner.reporter, display) if callable(view) else ProgressLine(display, always=False)
-    known = 0
+    recorder, known, said = record(runner), 0, ""
 
     def watch(progress: Progress) -> None:
-        nonlocal known
+        nonlocal known, said
         report = runner.reporter.report()
         event = ran.come_to if progress.watermark_us is None else event_time(progress)
         route = report.routes[WATCHED]
-        words = [report.query.sources[WATCHED].alias, *(short_step(c.step, report.query) for c, _ in route.steps)]
-        ran.marks.append(BatchMark(progress.rows_in, progress.seconds, event, " -> ".join(words)))
+        steps = [report.query.sources[WATCHED].alias, *(short_step(c.step, report.query) for c, _ in route.steps)]
+        ran.marks.append(BatchMark(progress.rows_in, progress.seconds, event, " -> ".join(steps)))
         new, known = sum(report.counts.values()) - known, sum(report.counts.values())
         ran.decisions += [(event, d) for d in (report.decisions[-new:] if new else ())]
+        if recorder is not None and (new_words := words(progress)) != said:
+            recorder.note(new_words, "info")
+            said = new_words
         shown(progress)
 
     with shown:
-        ran.summary = runner.run(stop, watch)
+        ran.summary = run_recorded(runner, recorder, stop, watch)
 
 
 def _own(seconds: int, until: int, folder: str, stop: Stop) -> Own | None:
@@ -178,7 +251,7 @@ def _own(seconds: int, until: int, folder: str, stop: Stop) -> Own | None:
     from eddyline.cli.demo_job import STREAMS
     from eddyline.runtime.running.job import prepare
     from eddyline.runtime.running.runner import LocalRunner
-    from eddyline.spark.own_joins import OwnJoin
+    from eddyline.spark.own_joins import OwnJoin, files_of
     from eddyline.spark.own_joins import run as run_own
     from eddyline.spark.session import session
 
@@ -190,7 +263,7 @@ def _own(seconds: int, until: int, folder: str, stop: Stop) -> Own | None:
     if stop():
         return None
     first, *others = STREAMS
-    join = OwnJoin(f"{folder}/files", first, [(name, "k", first) for name in others], WINDOW)
+    join = OwnJoin(files_of(f"{folder}/files"), first, [(name, "k", first) for name in others], WINDOW)
     took, rows = run_own(session({})[0], join, f"{folder}/own", 1, stop)
     if stop():
         return None

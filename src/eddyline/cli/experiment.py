@@ -1,4 +1,5 @@
-"""`eddyline experiment`: a figure of a paper, measured here, as a table, a CSV file and a PNG.
+"""`eddyline experiment`: a figure of a paper, measured here, as a table, a PNG, and CSV files of the measurements and
+of the table.
 
 A test file is written to the folder before the measurement, which takes minutes. Without matplotlib no PNG is drawn,
 and a line says so.
@@ -41,10 +42,12 @@ def _try(out: Path) -> None:
 def _measure(experiment: Experiment, quick: bool, out: Path) -> None:
     figure = experiment.run(quick, lambda line: note(f"{experiment.name}: {line}"))
     small = " (--quick: too short to mean much)" if quick else ""
-    print(f"{experiment.name}: {experiment.about}{small}\n\n{figure.summary().markdown()}\n", flush=True)
+    summary = figure.summary()
+    print(f"{experiment.name}: {experiment.about}{small}\n\n{summary.markdown()}\n", flush=True)
     file = out / f"{experiment.name}.csv"
     figure.table.write(file)
-    note(f"{experiment.name}: wrote {file}")
+    summary.write(file.with_suffix(".summary.csv"))
+    note(f"{experiment.name}: wrote {file} and {file.with_suffix('.summary.csv')}")
     try:
         draw(figure.chart, file.with_suffix(".png"))
     except JobError as missing:

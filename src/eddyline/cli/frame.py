@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -15,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eddyline.cli.progress import moment, on_disk
+from eddyline.engine.online import RunningEstimate
 from eddyline.routing.report import Report, decision_text, number, percent, short_step
 from eddyline.runtime.reporting.summary import Progress
 
@@ -31,6 +33,7 @@ class Look:
     progress: Progress
     report: Report
     words: tuple[str, ...] = ()
+    estimates: tuple[RunningEstimate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,14 +95,14 @@ class Frame:
         decisions."""
         last = self.now.report if self.then is self.now else self.now.report.since(self.then.report)
         streams, routes, packets = self._streams(), _routes(last, columns), _packets(last)
-        decisions = _decisions(self.now.report)
+        decisions, estimates = _decisions(self.now.report), _estimates(self.now.estimates)
         room = lines - len(self._head())
         kept = {}
-        for part in (routes, streams, packets):
+        for part in (estimates, routes, streams, packets):
             if part is not None and (fitted := part.fitted(room - min(4, decisions.lines))):
                 kept[id(part)] = fitted
                 room -= fitted.lines
-        ordered = [kept.get(id(part)) for part in (streams, routes, packets)]
+        ordered = [kept.get(id(part)) for part in (estimates, streams, routes, packets)]
         return [part for part in (*ordered, decisions.fitted(room)) if part is not None]
 
     @property
@@ -177,6 +180,36 @@ def _packets(last: Report) -> _TitledTable | None:
     return _TitledTable(
         titles, rows, f"  … and of {len(busy) - _QUEUES} more signatures" if len(busy) > _QUEUES else ""
     )
+
+
+def _estimates(found: Sequence[RunningEstimate]) -> _TitledTable | None:
+    """The estimates, the groups with the most rows first."""
+    if not found:
+        return None
+    end = found[0].window_end
+    title = "estimates" if end is None else f"estimates of the window up to {end:%Y-%m-%d %H:%M:%S}"
+    cells = [estimate_cells(one) for one in found]
+    rows = [(f"  {name}", f"{value:>14}", f"  {width:<14}", f"{seen:>12}") for name, value, width, seen in cells]
+    return _TitledTable((title, "value", "95 %", "seen"), rows)
+
+
+def estimate_cells(one: RunningEstimate) -> tuple[str, str, str, str]:
+    """An estimate for display: its group and aggregate, its value, half of its interval, and the share that was
+    seen."""
+    group = ", ".join(str(value) for value in one.group.values())
+    value = _figures(one.value, 4) if isinstance(one.value, int | float | Decimal) else str(one.value)
+    width = f"({one.why})" if one.half_width is None else f"± {_figures(one.half_width, 3)}"
+    seen = "" if one.share is None else f"{percent(one.share)} seen"
+    return f"{group} {one.aggregate}".strip(), value, width, seen
+
+
+def _figures(value: float | Decimal, figures: int) -> str:
+    """A number with so many figures, and without an exponent if it is large.
+
+    >>> _figures(1234567.8, 4), _figures(0.012345, 4)
+    ('1,234,568', '0.01235')
+    """
+    return f"{value:,.0f}" if abs(value) >= 10**figures else f"{value:.{figures}g}"
 
 
 def _decisions(report: Report) -> _TitledTable:

@@ -40,7 +40,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 def import_udfs(modules: list[str]) -> None:
     """Import modules, by name or by path, which registers their functions. Modules in the current folder are found, as
     with `python -m`."""
-    if modules and "" not in sys.path:
+    if "" not in sys.path:
         sys.path.insert(0, "")
     for name in modules:
         try:

@@ -10,16 +10,16 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable
-from itertools import takewhile
 from types import TracebackType
 from typing import Protocol
 
 from eddyline.cli.display import Display
-from eddyline.cli.frame import Frame, Look
+from eddyline.cli.frame import Frame, Look, estimate_cells
 from eddyline.cli.progress import line
 from eddyline.cli.streams import note
-from eddyline.routing.decisions import Decision
+from eddyline.engine.online import RunningEstimate
 from eddyline.routing.report import Report, decision_text
+from eddyline.runtime.recording.new_decisions import NewDecisions
 from eddyline.runtime.reporting.summary import Progress
 
 _EVERY = 0.2
@@ -27,6 +27,10 @@ _EVERY = 0.2
 _STRETCH = 1.0
 """The least seconds over which rates and shares are computed."""
 _LINE_EVERY = 1.0
+_GROUPS = 20
+"""The most groups whose estimates are shown on a terminal."""
+_FEW_GROUPS = 3
+"""The same for lines."""
 _SLOTS = re.compile(r"(\d+ slots.*?), \d+ groups: (.*); about .*")
 
 
@@ -38,6 +42,9 @@ class Watched(Protocol):
 
     def report(self) -> Report:
         """The report of the routes so far."""
+
+    def estimates(self, groups: int | None = None) -> tuple[RunningEstimate, ...]:
+        """Estimates of aggregates, at most of so many groups."""
 
     def explain(self) -> str:
         """The plan as text."""
@@ -78,7 +85,8 @@ class LiveView:
             self._display.close()
 
     def _draw(self, progress: Progress) -> None:
-        look = Look(progress, self._runner.report(), tuple(w for w in (self._plan, self._words(progress)) if w))
+        words = tuple(w for w in (self._plan, self._words(progress)) if w)
+        look = Look(progress, self._runner.report(), words, self._runner.estimates(_GROUPS))
         self._looks.append(look)
         while len(self._looks) > 2 and self._looks[1].progress.seconds <= progress.seconds - _STRETCH:
             self._looks.popleft()
@@ -98,8 +106,7 @@ class LiveLines:
         self._runner, self._clock, self._words = runner, clock, words
         self._said = ""
         self._next = 0.0
-        self._told = 0
-        self._last: Decision | None = None
+        self._new = NewDecisions()
 
     def __enter__(self) -> LiveLines:
         return self
@@ -114,18 +121,16 @@ class LiveLines:
                 note(f"-- {words}")
                 self._said = words
             note(line(progress))
+            for estimate in self._runner.estimates(_FEW_GROUPS):
+                note(f"estimate: {' '.join(estimate_cells(estimate))}")
 
     def __exit__(self, *error: object) -> None:
         self._tell_decisions()
 
     def _tell_decisions(self) -> None:
-        report = self._runner.report()
-        taken = sum(report.counts.values())
-        new, self._told = taken - self._told, taken
-        known = list(takewhile(lambda d: d is not self._last, reversed(report.decisions)))[::-1]
-        self._last = report.decisions[-1] if report.decisions else None
-        if len(known) < new:
-            note(f"decisions: {new - len(known):,} more")
+        known, missed = self._new.look(self._runner.report())
+        if missed:
+            note(f"decisions: {missed:,} more")
         for decision in known:
             note(f"{decision.kind}: {decision_text(decision)}")
 

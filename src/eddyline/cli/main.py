@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import time
 import traceback
@@ -18,7 +19,9 @@ from importlib import import_module
 from eddyline import __version__
 from eddyline.cli.stopping import end_at_once
 from eddyline.cli.streams import fill_in, note, silence
+from eddyline.cli.watching import add_options, spelt_out
 from eddyline.errors import InternalError, JobError, ScriptError, SettingError
+from eddyline.settings import parse_size
 
 BEGAN = time.perf_counter()
 """The time when the process started, nearly; `start_seconds` counts from here."""
@@ -46,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     """Run the command; errors are printed and become the exit status."""
     try:
-        options = _parser().parse_args(arguments)
+        options = parser_of_commands().parse_args(spelt_out(sys.argv[1:] if arguments is None else arguments))
         command: Callable[[argparse.Namespace], int] = import_module(f"eddyline.cli.{options.command}").command
         return command(options)
     except SystemExit as exit_:
@@ -90,7 +93,8 @@ def _bug(error: InternalError) -> int:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser_of_commands() -> argparse.ArgumentParser:
+    """The commands and their options; a command is the file of its name."""
     parser = argparse.ArgumentParser(prog="eddyline", description="SQL over streams, re-planned while the data drifts.")
     parser.add_argument("--version", action="version", version=f"eddyline {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -103,7 +107,16 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--checkpoint", metavar="DIR", help="a folder; if the job is run again, it continues from there")
     run.add_argument("--follow", action="store_true", help="wait for more rows, for ever")
     run.add_argument("--final", action="store_true", help="the streams have ended: give what waits, and finish the job")
+    run.add_argument(
+        "--prefer-from", metavar="FILE", help="rows with the condition in FILE come first, whenever it changes"
+    )
+    run.add_argument("--record", metavar="FILE", help="record decisions and counters, for `why` and `replay`")
+    run.add_argument(
+        "--record-size", type=_size, default=64_000_000, metavar="SIZE",
+        help="of each part of the record (64MB); the newest 16 parts are kept",
+    )  # fmt: skip
     run.add_argument("--live", action="store_true", help="show rates, routes and decisions while it runs, on stderr")
+    add_options(run)
 
     validate = commands.add_parser(
         "validate",
@@ -122,7 +135,12 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="run a generated job with drifting data")
     demo.add_argument("--seconds", type=_seconds, default=60, help="of event time, 6 or more (default %(default)s)")
     demo.add_argument("--engine", default="spark", choices=("spark", "local"), help="spark (default) or local")
+    demo.add_argument(
+        "--live", action="store_true", help="show it on this terminal, and not on a dashboard in the browser"
+    )
+    add_options(demo)
     demo.add_argument("--out", default=".", metavar="DIR", help="where the picture goes (default: here)")
+    demo.add_argument("--record", metavar="FILE", help="record the adaptive run, for `why` and `replay`")
     demo.add_argument("--json", action="store_true", help="print a summary as one JSON object, last")
 
     bench = commands.add_parser("bench", help="run a benchmark; without a name: list them")
@@ -132,11 +150,57 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--seed", type=int, metavar="N", help="seed of what is drawn at random (default: a fresh one)")
     bench.add_argument("--seeds", type=int, metavar="N", help="how many seeds, from --seed on")
     bench.add_argument("--against", metavar="CHECKOUT", help="another checkout of the code to compare with (core)")
+    bench.add_argument("--minutes", type=float, metavar="N", help="how long it runs (kafka-lag; default 20)")
+    bench.add_argument("--query", metavar="NAME", help="only this query (peers)")
+    bench.add_argument("--peer", metavar="NAME", help="only this peer (peers)")
+    bench.add_argument("--rows", type=int, metavar="N", help="rows of all streams of a query (peers)")
+    bench.add_argument("--rounds", type=int, metavar="N", help="how often each side runs (peers)")
+    bench.add_argument("--quick", action="store_true", default=None, help="fewer rows, one round (peers)")
+    bench.add_argument("--out", metavar="DIR", help="where CSV and PNG go (kafka-lag: here, peers: peers-out)")
 
     experiment = commands.add_parser("experiment", help="measure a figure of a paper again; without a name: list them")
     experiment.add_argument("name", nargs="?", metavar="NAME", help="one of the list, or all")
     experiment.add_argument("--out", default="experiments-out", metavar="DIR", help="for CSV and PNG (%(default)s)")
     experiment.add_argument("--quick", action="store_true", help="a small version: shorter runs, fewer points")
+
+    why = commands.add_parser(
+        "why",
+        help="say what changed in a recorded run, and why",
+        description="Tell in sentences what changed in a run that was recorded (run --record FILE), when, why, what was"
+        " expected, and whether it paid.",
+    )
+    why.add_argument("file", metavar="FILE")
+    why.add_argument(
+        "--at", metavar="TIME", help="only what ran then: seconds such as 12.5, or a time such as 20:15:30"
+    )
+
+    replay = commands.add_parser(
+        "replay",
+        help="show a recorded run as if it were live",
+        description="Show a run that was recorded (run --record FILE) on the dashboard, as if it were live.",
+    )
+    replay.add_argument("file", metavar="FILE")
+    replay.add_argument("--speed", type=_speed, default=1.0, metavar="N", help="so many times as fast (default 1)")
+    add_options(replay)
+    replay.add_argument("--text", action="store_true", help="lines on standard output in place of the dashboard")
+
+    doctor = commands.add_parser(
+        "doctor",
+        help="check this machine",
+        description="Say what this machine has and lacks for Eddyline, a line each, with what to do. Exit status 1 if"
+        " jobs of the engine would fail.",
+    )
+    doctor.add_argument("--spark", action="store_true", help="also start a small Spark session and a Python worker")
+    doctor.add_argument("--json", action="store_true", help="print {ok, engine, checks} as JSON")
+    doctor.add_argument("--checkpoint", metavar="DIR", help="check also the disk of this folder")
+    _engine(doctor)
+
+    completion = commands.add_parser(
+        "completion",
+        help="print a script by which a shell completes commands",
+        description='For bash: eval "$(eddyline completion bash)". For zsh and fish see docs/installation.md.',
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell that will read it")
     return parser
 
 
@@ -146,14 +210,23 @@ def _seconds(text: str) -> int:
     return int(text)
 
 
+def _speed(text: str) -> float:
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) or float(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
+    return float(text)
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as wrong:
+        raise argparse.ArgumentTypeError(str(wrong)) from None
+
+
 def _settings(parser: argparse.ArgumentParser) -> None:
     """Add the options of every command that takes a script: the engine, settings, functions."""
-    parser.add_argument(
-        "--engine", default="spark", metavar="spark|local", help="spark (default), or local: in this process"
-    )
+    _engine(parser)
     parser.add_argument("--conf", action="append", default=[], metavar="SPARK_KEY=VALUE", help="a setting of Spark")
-    parser.add_argument("--set", action="append", default=[], dest="settings", metavar="KEY=VALUE", help="a setting")
-    parser.add_argument("--config", metavar="FILE.toml", help="settings in an [eddyline] table")
     parser.add_argument(
         "--udf",
         action="append",
@@ -161,3 +234,12 @@ def _settings(parser: argparse.ArgumentParser) -> None:
         metavar="MODULE",
         help="a Python module, or a .py file, with @el.udf functions",
     )
+
+
+def _engine(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how jobs run."""
+    parser.add_argument(
+        "--engine", default="spark", metavar="spark|local", help="spark (default), or local: in this process"
+    )
+    parser.add_argument("--set", action="append", default=[], dest="settings", metavar="KEY=VALUE", help="a setting")
+    parser.add_argument("--config", metavar="FILE.toml", help="settings in an [eddyline] table")

@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, TextIO
 from eddyline.cli.checked import Checked, check, check_options
 from eddyline.cli.display import Display
 from eddyline.cli.main import BEGAN
+from eddyline.cli.prefer_from import PreferFrom
 from eddyline.cli.progress import ProgressLine, closing
 from eddyline.cli.stopping import interrupts
 from eddyline.cli.streams import note
+from eddyline.cli.watching import dashboard
 from eddyline.errors import EddylineError, ScriptError, SettingError
 from eddyline.kernels.cache import is_filled
 
 if TYPE_CHECKING:
     from eddyline.cli.live import LiveLines, LiveView
-    from eddyline.runtime.reporting.summary import Summary
+    from eddyline.runtime.recording.feed import EventFeed
+    from eddyline.runtime.recording.recorder import Recorder
+    from eddyline.runtime.reporting.summary import Progress, Summary
     from eddyline.runtime.running.runner import Runner
 
 
@@ -33,8 +37,8 @@ def command(options: argparse.Namespace) -> int:
         checked = check(options, out)
         if not is_filled():
             note("compiling the kernels for this machine, once: the first run takes half a minute longer")
-        with _runner(options, checked, out) as runner:
-            summary = _run(runner, display, options)
+        with dashboard(options) as feed, _runner(options, checked, out) as runner:
+            summary = _run(runner, display, options, _recorder(runner, options, checked, feed))
     except (ScriptError, SettingError):
         raise
     except EddylineError as error:
@@ -53,12 +57,38 @@ def command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run(runner: Runner, display: Display, options: argparse.Namespace) -> Summary:
+def _run(runner: Runner, display: Display, options: argparse.Namespace, recorder: Recorder | None) -> Summary:
     """Run the job with the live view if the options ask for it, else with the progress line."""
     for warning in runner.reporter.warnings:
         note(f"warning: {warning}")
+    preferred = None if options.prefer_from is None else PreferFrom(options.prefer_from, runner.prefer)
     with interrupts(display.leave) as stop, _view(runner, display, options) as view:
-        return runner.run(stop.is_set, view)
+
+        def watch(progress: Progress) -> None:
+            if preferred is not None:
+                preferred.look()
+            view(progress)
+
+        from eddyline.runtime.recording.recorded import run_recorded
+
+        return run_recorded(runner, recorder, stop.is_set, watch)
+
+
+def _recorder(runner: Runner, options: argparse.Namespace, checked: Checked, feed: EventFeed | None) -> Recorder | None:
+    if options.record is None and feed is None:
+        return None
+    from eddyline.runtime.recording.recorded import recorder_of
+
+    return recorder_of(
+        runner,
+        checked.text,
+        checked.settings,
+        options.engine,
+        options.record,
+        feed,
+        warn=lambda text: note(f"warning: {text}"),
+        part_bytes=options.record_size,
+    )
 
 
 def _view(runner: Runner, display: Display, options: argparse.Namespace) -> LiveView | LiveLines | ProgressLine:

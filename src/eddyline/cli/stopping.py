@@ -14,14 +14,31 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 def end_at_once() -> None:
     """From now on the signals end the process with one line and status 130 or 143. Nothing has been written yet, so
-    nothing must be completed. (An exception would be raised in the middle of imports.)"""
+    nothing must be completed. (An exception would be raised in the middle of imports.) A JVM that is starting gets
+    SIGHUP, at which it removes its files and ends: it ignores the other signals (spark/gateway.py), and would notice
+    that we are gone only when it has started, many seconds later, with our standard output still open. Under `nohup` it
+    ignores SIGHUP too, and gets SIGKILL."""
+    last = signal.SIGKILL if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else signal.SIGHUP
 
     def end(number: int, frame: FrameType | None) -> None:
         _tell(b"eddyline: interrupted\n")
+        for child in _children():
+            with suppress(OSError):
+                os.kill(child, last)
         os._exit(128 + number)
 
     for number in _SIGNALS:
         signal.signal(number, end)
+
+
+def _children() -> list[int]:
+    """The processes that this process has started; none where there is no /proc."""
+    found: list[int] = []
+    with suppress(OSError):
+        for thread in os.listdir("/proc/self/task"):
+            with suppress(OSError), open(f"/proc/self/task/{thread}/children", encoding="ascii") as file:
+                found += map(int, file.read().split())
+    return found
 
 
 def _tell(text: bytes) -> None:

@@ -1,15 +1,18 @@
-"""The grammar of access methods: `SCAN` and `INDEX ON (column, ...)` behind CREATE TABLE.
+"""The grammar of access methods: `SCAN` and `INDEX ON (column, ...)` behind CREATE TABLE, each with OPTIONS or without.
 
-A method is the tuple of its index columns as they are written; a scan has none.
+Several indexes on the same columns are replicas: each must be asked with other options than the others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import partial
+
 from eddyline.cql.column_list import read_column_list
+from eddyline.cql.declaration import DeclaredMethod, place_of_method, place_of_option
+from eddyline.cql.option_list import read_options
 from eddyline.cql.places import Place, shown
 from eddyline.cql.tokens import Cursor, is_word
-
-Methods = tuple[tuple[str, ...], ...]
 
 _FORM = "INDEX ON (id)"
 
@@ -19,31 +22,47 @@ def begins_method(cursor: Cursor) -> bool:
     return is_word(cursor.token, "SCAN", "INDEX")
 
 
-def read_method(cursor: Cursor, kind: str, known: Methods, places: dict[str, Place]) -> tuple[str, ...]:
-    """Read one access method behind the `known` methods. `places` gets the place of each index column
-    (`place_of_column`)."""
+def read_method(
+    cursor: Cursor,
+    kind: str,
+    of_table: Mapping[str, str],
+    known: Sequence[DeclaredMethod],
+    places: dict[str, Place],
+    spelled: dict[str, str],
+) -> DeclaredMethod:
+    """Read one access method behind the `known` methods of a table with these options. `places` gets the places of the
+    method, its options and its index columns (`place_of_column`), and `spelled` how the options are written."""
     if kind != "TABLE":
         words = "SCAN" if is_word(cursor.token, "SCAN") else "INDEX ON"
         cursor.fail(f"a {kind.lower()} cannot have {words}; it belongs to a table")
-    at = cursor.at
-    if cursor.match("SCAN"):
-        if () in known:
-            cursor.at = at
-            cursor.fail("SCAN is said twice; leave one out")
-        return ()
+    at, number = cursor.at, len(known)
+    places[place_of_method(number)] = cursor.place()
+    columns = () if cursor.match("SCAN") else _read_index(cursor, number, places)
+    same = [other for other in known if _folded(other.columns) == _folded(columns)]
+    if same and not columns:
+        cursor.at = at
+        cursor.fail("SCAN is said twice; leave one out")
+    own = read_options(cursor, places, spelled, partial(place_of_option, number))
+    if any({**of_table, **other.options} == {**of_table, **own} for other in same):
+        cursor.at = at
+        names = ", ".join(shown(column)[1:-1] for column in columns)
+        cursor.fail(f"there is an index on ({names}) already; leave one out, or give this one OPTIONS of another place")
+    return DeclaredMethod(same[0].columns if same else columns, own)
+
+
+def _read_index(cursor: Cursor, number: int, places: dict[str, Place]) -> tuple[str, ...]:
     cursor.take()
     if not cursor.match("ON"):
         cursor.expected(f"ON and the columns of the index, as in {_FORM}")
     empty = "this index has no column; name the columns that must be bound, or write SCAN"
     listed = read_column_list(cursor, _FORM, "in this index", empty)
-    for number, (_, place) in enumerate(listed):
-        places[place_of_column(len(known), number)] = place
-    columns = tuple(name for name, _ in listed)
-    if {column.lower() for column in columns} in [{column.lower() for column in other} for other in known]:
-        cursor.at = at
-        names = ", ".join(shown(column)[1:-1] for column in columns)
-        cursor.fail(f"there is an index on ({names}) already; leave one out")
-    return columns
+    for at, (_, place) in enumerate(listed):
+        places[place_of_column(number, at)] = place
+    return tuple(name for name, _ in listed)
+
+
+def _folded(columns: Sequence[str]) -> set[str]:
+    return {column.lower() for column in columns}
 
 
 def place_of_column(method: int, column: int) -> str:

@@ -12,6 +12,25 @@ from eddyline.cql.places import Place
 
 
 @dataclass(frozen=True)
+class DeclaredMethod:
+    """An access method of a table that is asked. Its options replace those of the table."""
+
+    columns: tuple[str, ...] = ()
+    """The columns of the index; none for a scan."""
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+def place_of_method(method: int) -> str:
+    """The key of an access method in `Declaration.places`."""
+    return f"method {method}"
+
+
+def place_of_option(method: int, key: str) -> str:
+    """The key of an option of an access method in `Declaration.places`."""
+    return f"method {method} option {key}"
+
+
+@dataclass(frozen=True)
 class Declaration:
     """One CREATE statement; `lateness` is in microseconds, option keys are lower case. `time` is the name of a column,
     or an expression over the columns (cql/event_time.py). An option that ends in `_env` has the name of an environment
@@ -28,11 +47,11 @@ class Declaration:
     dead_into: str | None
     place: Place
     places: Mapping[str, Place] = field(default_factory=dict, hash=False, compare=False)
-    """The places of `time`, `late`, `dead`, `format`, the options (`option path`) and the index columns
-    (cql/access_methods.py) in the script."""
+    """The places of `time`, `late`, `dead`, `format`, the options (`option path`), the access methods with their
+    options, and the index columns (cql/access_methods.py) in the script."""
     partition_by: tuple[str, ...] = ()
     """The columns by whose values a sink divides its files into folders."""
     spelled: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
     """How the script spells each option, by the option's lower-case key."""
-    methods: tuple[tuple[str, ...], ...] = ()
-    """The access methods of a table that is asked: the columns of each index, () for a scan."""
+    methods: tuple[DeclaredMethod, ...] = ()
+    """The access methods of a table that is asked."""

@@ -10,12 +10,13 @@ from typing import NoReturn
 import pyarrow as pa
 from sqlglot.tokenizer_core import Token, TokenType
 
-from eddyline.cql.access_methods import Methods, begins_method, read_method
+from eddyline.cql.access_methods import begins_method, read_method
 from eddyline.cql.column_list import read_column_list
-from eddyline.cql.declaration import Declaration
+from eddyline.cql.declaration import Declaration, DeclaredMethod
 from eddyline.cql.durations import read_duration
 from eddyline.cql.names import did_you_mean
-from eddyline.cql.places import Place, shown, wrong
+from eddyline.cql.option_list import read_options
+from eddyline.cql.places import shown, wrong
 from eddyline.cql.tokens import Cursor, is_name, is_string, is_word
 from eddyline.cql.types import read_type
 
@@ -35,10 +36,10 @@ def read_declaration(cursor: Cursor) -> Declaration:
     places = {"format": cursor.place()}
     format = _read_format(cursor)
     spelled: dict[str, str] = {}
-    options = _read_options(cursor, places, spelled) if cursor.match("OPTIONS") else {}
+    options = read_options(cursor, places, spelled)
     time, late, dead, lateness = None, None, None, None
     partition: tuple[str, ...] = ()
-    methods: Methods = ()
+    methods: tuple[DeclaredMethod, ...] = ()
     dead_at = 0
     while cursor.token is not None:
         at = cursor.at
@@ -47,7 +48,7 @@ def read_declaration(cursor: Cursor) -> Declaration:
             partition = tuple(name for name, _ in read_column_list(cursor, "PARTITION BY (country, day)"))
             continue
         if begins_method(cursor):
-            methods = (*methods, read_method(cursor, kind, methods, places))
+            methods = (*methods, read_method(cursor, kind, options, methods, places, spelled))
             continue
         if cursor.match("TIMESTAMP", "BY"):
             places["time"] = cursor.place()
@@ -194,50 +195,3 @@ def _read_column_type(cursor: Cursor, name: str) -> pa.DataType:
     if cursor.at == start:
         cursor.expected(f"the type of column {shown(name)}, as in {shown(name)[1:-1]} BIGINT")
     return read_type(cursor.text, cursor.tokens[start : cursor.at])
-
-
-def _read_options(cursor: Cursor, places: dict[str, Place], spelled: dict[str, str]) -> dict[str, str]:
-    """The values of the options by their lower-case keys; fills `places` and `spelled` with the place and spelling of
-    each."""
-    form = "OPTIONS (path 'data', header true)"
-    if not cursor.match_type(TokenType.L_PAREN):
-        cursor.expected(f"'(' as in {form}")
-    options: dict[str, str] = {}
-    if cursor.match_type(TokenType.R_PAREN):
-        return options
-    while True:
-        at, place = cursor.at, cursor.place()
-        written = _read_key(cursor, form)
-        key = written.lower()
-        if key in options:
-            cursor.at = at
-            cursor.fail(f"option {shown(written)} is given twice; leave one out")
-        places[f"option {key}"], spelled[key] = place, written
-        cursor.match_type(TokenType.EQ)
-        options[key] = _read_value(cursor, key)
-        if cursor.match_type(TokenType.R_PAREN):
-            return options
-        if not cursor.match_type(TokenType.COMMA):
-            cursor.expected(
-                "',' or ')' after the value of an option (a value that is not one word or number goes in quotes)"
-            )
-
-
-def _read_key(cursor: Cursor, form: str) -> str:
-    parts: list[str] = []
-    while True:
-        if not (is_name(cursor.token) or is_string(cursor.token)):
-            cursor.expected(f"the name of an option, as in {form}")
-        parts.append(cursor.take().text)
-        if not cursor.match_type(TokenType.DOT):
-            return ".".join(parts)
-
-
-def _read_value(cursor: Cursor, key: str) -> str:
-    negative = cursor.match_type(TokenType.DASH)
-    token = cursor.token
-    if token is not None and (
-        token.token_type == TokenType.NUMBER or (not negative and (is_name(token) or is_string(token)))
-    ):
-        return ("-" if negative else "") + cursor.take().text
-    cursor.expected(f"the value of option {shown(key)}: a string in quotes, a number or a word")

@@ -24,13 +24,15 @@ from eddyline.cql.names import did_you_mean
 from eddyline.cql.places import Place, place_at, shown, wrong
 from eddyline.cql.refusals import check_select, check_tokens, check_windows
 from eddyline.cql.sources import FromItem, find_from, read_sources
-from eddyline.cql.tokens import Cursor, check_brackets, depth_change, is_quoted, is_word, tokenize
+from eddyline.cql.tokens import Cursor, check_brackets, depth_change, is_name, is_quoted, is_word, tokenize
 from eddyline.cql.window_calls import read_group_windows
 from eddyline.cql.windows import WindowClause
 
 __all__ = ["Declaration", "FromItem", "Place", "Script", "WindowClause", "parse"]
 
 _STATEMENTS = ("CREATE", "INSERT", "SELECT")
+_GO_ON = ("FROM", "AS", "AND", "OR", "IS", "IN", "NOT", "LIKE", "ILIKE", "BETWEEN", "COLLATE", "DIV")
+"""Words with which an item of SELECT goes on after a name."""
 _ONE = "a script has one INSERT INTO ... SELECT or one SELECT"
 
 
@@ -49,6 +51,8 @@ class Script:
     insert_place: Place = _START
     items: tuple[str, ...] = ()
     """How each item of SELECT is written, which is the column's name if AS gives none."""
+    partial: Place | None = None
+    """The place of PARTIAL behind SELECT."""
 
 
 def parse(text: str) -> Script:
@@ -66,9 +70,7 @@ def parse(text: str) -> Script:
         query = _read_query(cursor)
     if query is None:
         raise wrong(text, place_at(text, len(text.rstrip())), f"the script has no query; {_ONE}")
-    return Script(
-        text, tuple(declarations), query.insert_into, query.select, query.sources, query.insert_place, query.items
-    )
+    return replace(query, declarations=tuple(declarations))
 
 
 def _statements(text: str) -> list[list[Token]]:
@@ -88,6 +90,9 @@ def _read_query(cursor: Cursor) -> Script:
     if not is_word(cursor.token, "SELECT"):
         _refuse_statement(cursor, sink)
     tokens = list(cursor.tokens[cursor.at :])
+    partial = place_at(cursor.text, tokens[1].start) if _is_partial(tokens) else None
+    if partial is not None:
+        del tokens[1]
     check_tokens(cursor.text, tokens)
     sources, tokens = read_sources(cursor.text, tokens)
     tokens, window = read_group_windows(cursor.text, tokens, len(sources))
@@ -98,7 +103,19 @@ def _read_query(cursor: Cursor) -> Script:
     check_windows(cursor.text, tokens)
     items = _item_texts(cursor.text, tokens)
     select = check_select(cursor.text, tokens, parse_query(cursor.text, tokens), sources, items)
-    return Script(cursor.text, (), sink, select, sources, place, items)
+    return Script(cursor.text, (), sink, select, sources, place, items, partial)
+
+
+def _is_partial(tokens: list[Token]) -> bool:
+    """Whether SELECT is followed by the word PARTIAL, and not by a column of this name: then an item begins after
+    it."""
+    if len(tokens) < 3 or not is_word(tokens[1], "PARTIAL"):
+        return False
+    begins, after = tokens[2], tokens[3] if len(tokens) > 3 else None
+    if begins.token_type == TokenType.STAR:
+        return after is None or after.token_type in (TokenType.COMMA, TokenType.FROM)
+    is_value = is_quoted(begins) or begins.token_type == TokenType.NUMBER
+    return is_value or (is_name(begins) and not is_word(begins, *_GO_ON))
 
 
 def _item_texts(text: str, tokens: list[Token]) -> tuple[str, ...]:

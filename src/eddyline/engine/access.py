@@ -15,31 +15,37 @@ docs/design/access.md argues why each result is made exactly once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.bound.evaluate import ErrorCount, evaluate
-from eddyline.bound.functions import cast
-from eddyline.bound.functions.arrays import truth
 from eddyline.bound.model import BoundQuery
-from eddyline.bound.types import decode
 from eddyline.codec import Snapshot
-from eddyline.engine.answers import Answers, Came, Failure, Known, KnownSnapshot, NewRows
-from eddyline.engine.asked_index import Index, IndexSnapshot
-from eddyline.engine.known_table import KnownTable, ScanSnapshot, without
-from eddyline.engine.logged_answers import keys_section, rows_section
-from eddyline.engine.lookups import Answer, AnswersKept, Request
+from eddyline.engine.answers import Arrivals, Came, Failure, Known, KnownSnapshot, NewRows
+from eddyline.engine.asked_again import AskedAgain
+from eddyline.engine.asked_index import Index, IndexSnapshot, keys_of
+from eddyline.engine.forgetting import forget, note_answers
+from eddyline.engine.known_table import KnownTable, ScanSnapshot, known_tables, without
+from eddyline.engine.logged_answers import asked_at, came_at, keys_section, rows_section
+from eddyline.engine.lookups import Answer, AnswersKept, Outgoing, Request
+from eddyline.engine.partial_tuples import PartialTuples
+from eddyline.engine.preferred_rows import PreferredRows
+from eddyline.engine.ranked_keys import ranked_again
+from eddyline.engine.restored_access import Batches, loaded, restore_small_state, small_state
+from eddyline.engine.tuning import EngineTuning
 from eddyline.errors import JobError
 from eddyline.plan.bindings import IndexBinding
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.plan import Plan
+from eddyline.plan.steps import Probe
 from eddyline.routing.asker import Gather
+from eddyline.routing.decisions import Decision
+from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet, in_parts
 from eddyline.state.arena import Arena
-from eddyline.state.keys import encode
+from eddyline.state.key_map import distinct
 from eddyline.state.rows import Rows
 from eddyline.state.stem import SteM
 
@@ -53,169 +59,168 @@ class AccessSnapshot(Snapshot, frozen=True):
     scans: tuple[ScanSnapshot, ...]
     now: KnownSnapshot
     committed: KnownSnapshot
+    paces: tuple[tuple[float | None, ...], ...]
+    """By table, the seconds that each access method takes for an answer."""
 
 
 class AccessModules:
     """The tables of a slot that are asked."""
 
-    def __init__(self, query: BoundQuery, plan: Plan, arena: Arena) -> None:
-        self.tables: dict[str, KnownTable] = {}
-        for source in query.sources:
-            stream = source.stream
-            if not stream.is_asked or stream.name in self.tables:
-                continue
-            mine = tuple(n for n, s in enumerate(query.sources) if s.stream.name == stream.name)
-            ways = [way for n in mine for way in plan.bindings[n]]
-            by_method = {m: [way for way in ways if way.method == m] for m in dict.fromkeys(w.method for w in ways)}
-            scan = next((m for m, method in enumerate(stream.methods) if method.is_scan), None)
-            indexes = {m: Index(arena, some) for m, some in by_method.items()}
-            self.tables[stream.name] = KnownTable(stream, mine, indexes, scan)
+    def __init__(
+        self, query: BoundQuery, plan: Plan, arena: Arena, clock: Callable[[], float], tuning: EngineTuning
+    ) -> None:
+        self.decisions: list[Decision] = []
+        """Which access methods are asked now, and why, since they were last taken."""
+        self.tables = known_tables(query, plan, arena, clock, tuning, self.decisions)
         self._by_scan = {source.stream.name for n, source in enumerate(query.sources) if not plan.bindings[n]}
         """The tables for whose scan all rows wait."""
         self._indexes = [index for table in self.tables.values() for index in table.indexes.values()]
         self._of_source = {n: table for table in self.tables.values() for n in table.sources}
+        self._streams = {number for number, source in enumerate(query.sources) if not source.stream.is_table}
         self._now, self._committed = Known(), Known()
-        self._requests: list[Request] = []
-        self._came: list[Came] = []
-        """The rows that came since the last commit."""
+        self._ways = [way for ways in plan.bindings for way in ways]
+        self.preferred: PreferredRows | None = None
+        """Which tuples ask first."""
+        self.is_ranked = True
+        """Whether keys that are asked are in their line as the preference says."""
+        self.outgoing = Outgoing()
+        self._came = Arrivals()
         self._logged: dict[str, list[pa.RecordBatch]] = {}
-        self._time = 0.0
-        """The time of the batch, in seconds."""
-        self._limited: Collection[str] = ()
+        self.batch = 0
+        """The number of the batch."""
+        self._limited: Collection[KnownTable] = ()
         """The tables whose answers are not kept for ever."""
+        self._waiting = PartialTuples(query.partial)
+        """The tuples of this batch that wait."""
         self.failures: list[Failure] = []
         """The lookups that have failed since they were last taken."""
 
     # Answers are forgotten
 
-    def forget(self, kept: Mapping[str, AnswersKept], now: float, stems: Sequence[SteM]) -> bool:
-        """Before a batch: forget answers that are too old or too many, whole batches of them. `stems` are those of the
-        sources. While rows wait for an answer nothing is forgotten; returns whether something should be."""
-        self._limited = kept.keys()
-        self._time, gone, waits = now, list[Answers](), self.held is not None
-        for name, limits in kept.items():
-            table, mine = self.tables[name], [a for a in self._now.answers if a.table == name]
-            last = [stems[source].rows.stored for source in table.sources]
-            for answers in mine:
-                is_old = limits.seconds is not None and now - answers.came >= limits.seconds
-                newer = sum(end - first for end, first in zip(last, answers.rows, strict=True))
-                too_many = limits.rows is not None and answers is not mine[-1] and newer >= limits.rows
-                if not is_old and not too_many:
-                    break
-                gone.append(answers)
-            if gone and gone[-1].table == name:
-                if len(table.indexes) > 1:  # an answer may lack rows that another index had brought before
-                    gone += [answers for answers in mine if answers not in gone]
-                if not waits:
-                    self._forget(table, gone[-1], stems)
-        if gone and not waits:
-            self._now.answers = [answers for answers in self._now.answers if answers not in gone]
-            self._now.marks.base = self._now.marks.add([stem.built for stem in stems])
-        return bool(gone) and waits
+    def forget(self, kept: Mapping[str, AnswersKept], now: float, watermark: int | None, stems: Sequence[SteM]) -> bool:
+        """Before a batch: forget answers that are too old or too many. `stems` are those of the sources. While rows
+        wait for an answer nothing is forgotten; returns whether something should be."""
+        self._limited = [self.tables[name] for name in kept]
+        return forget(self._now, self.tables, kept, now, self.batch, self.held is not None, watermark, stems)
 
-    @staticmethod
-    def _forget(table: KnownTable, last: Answers, stems: Sequence[SteM]) -> None:
-        for source, rows in zip(table.sources, last.rows, strict=True):
-            stems[source].expire_before(rows)
-        for index, keys in zip(table.indexes.values(), last.keys, strict=True):
-            index.answered.expire_before(keys)
-
-    def _note_answers(self, stems: Sequence[SteM]) -> None:
-        """Where the answers end that have come so far."""
-        for name, table in ((name, self.tables[name]) for name in self._limited):
-            rows = tuple(stems[source].rows.stored for source in table.sources)
-            keys = tuple(index.answered.built for index in table.indexes.values())
-            mine = [a for a in self._now.answers if a.table == name]
-            if (mine[-1].rows, mine[-1].keys) != (rows, keys) if mine else any(rows + keys):
-                self._now.answers.append(Answers(name, self._time, rows, keys))
+    def note_answers(self, now: float, stems: Sequence[SteM]) -> None:
+        """The answers that have come in the batch came until now."""
+        note_answers(self._now, self._limited, now, self.batch, stems)
 
     # Tuples ask
 
-    def ask(self, ways: Sequence[IndexBinding], packet: Packet, rows: Sequence[Rows], gather: Gather) -> None:
-        """Tuples probe the SteM of a table: ask for the rows that it may lack. `ways` are those in which the tuples
-        can ask."""
-        table = self._of_source[ways[0].table]
-        if table.stream.name in self._now.complete:
+    def ask(self, step: Probe, packet: Packet, rows: Sequence[Rows], gather: Gather) -> None:
+        """Tuples probe the SteM of a table: ask for the rows that it may lack. Those that wait now will probe the
+        SteMs of other tables later, if they find a row: they ask these at once, unless most keys have no row."""
+        lacking = self._lacking(step.target, step.asks, packet, rows)
+        if not lacking.size:
             return
-        for way in ways:
-            lacking = table.indexes[way.method].lacking(way, packet, rows)
-            if not lacking.size:
-                return
-            packet = packet if lacking.size == packet.size else packet.take(lacking)
-        way = ways[0]
-        for part, (keys, which) in in_parts(packet, lambda some: (some, self._keys(way, some, gather))):
-            if keys.num_rows:
-                since = self._oldest(part, rows)[which]
-                new = table.indexes[way.method].asked.add(keys, since, self._now.marks.base)
-                if new.num_rows:
-                    self._requests.append(Request(table.stream.name, way.method, new))
+        self._waiting.add(step, lacking, gather)
+        if step.asks:
+            self._ask_for(step.asks, lacking, rows, gather)
+        if step.ahead and (
+            self._waiting.wanted or self._of_source[step.target].finds(step.asks[0].method, rows[step.target].stored)
+        ):
+            for ways in step.ahead:
+                self._ask_for(ways, self._lacking(ways[0].table, ways, lacking, rows), rows, gather)
 
-    def _keys(self, way: IndexBinding, packet: Packet, gather: Gather) -> tuple[pa.RecordBatch, Ints]:
-        """The keys that tuples ask for, and which tuples these are: a value that the column of the table cannot have
-        matches no row."""
-        known = gather(packet, [b.expr for b in way.bound_by])
-        columns, keep = [], np.ones(packet.size, np.bool_)
-        for column, bound in zip(way.columns, way.bound_by, strict=True):
-            value = evaluate(bound.expr, known, packet.size, ErrorCount())
-            if bound.expr.type != column.type:
-                narrow = cast(bound.expr, column.type, try_=True)
-                fits = evaluate(narrow, known, packet.size, ErrorCount())
-                back = evaluate(cast(narrow, bound.expr.type), known, packet.size, ErrorCount())
-                keep &= (encode(back) == encode(value)) & truth(fits.is_valid())
-                value = fits
-            value = decode(value)
-            columns.append(value if value.type == column.type else value.cast(column.type))
-        which = np.flatnonzero(keep)
-        batch = pa.record_batch(columns, [column.name for column in way.columns])
-        return (batch if which.size == packet.size else batch.take(pa.array(which))), which
+    def _ask_for(self, ways: Sequence[IndexBinding], packet: Packet, rows: Sequence[Rows], gather: Gather) -> None:
+        """Ask for the rows that the SteM of a table lacks, in one of these ways."""
+        table = self._of_source[ways[0].table]
+        ways = ways[:1] if self._waiting.wanted else ways  # who is dead is known for one index (partial_tuples.py)
+        by_index = {way.method: way for way in (*ways, *reversed(ways))}  # the first way of each, in their order
+        for rank, some in ((0, packet),) if self.preferred is None else self.preferred.ranked(packet, gather):
+            for part, known in in_parts(
+                some, lambda some: (some, {n: keys_of(way, some, gather) for n, way in by_index.items()})
+            ):
+                since = self._came.oldest(part, rows)
+                for number, keys, which in table.competing.shares(known):
+                    new = table.indexes[number].asked.add(keys, since[which], self._now.marks.base, self.batch)
+                    new = distinct(keys) if rank else new
+                    if new.num_rows:
+                        self.outgoing.send(table.competing.ask(number, new, rank))
+
+    def check(self, step: Probe, packet: Packet, rows: Sequence[Rows], gather: Gather) -> None:
+        """Check that tuples which have probed the SteM of a table have asked for what it lacks."""
+        lacking = self._lacking(step.target, step.asks, packet, rows) if step.asks else packet.take(slice(0))
+        for _ in in_parts(lacking, lambda some: self._of_source[step.target].check_asked(step.asks, some, gather)):
+            pass
+
+    def rank_again(self, stems: Sequence[SteM], gather: Gather) -> None:
+        """Keys that are asked move forward if a preferred row asks for them, after another preference or after
+        everything was asked again."""
+        self.is_ranked = True
+        if self.preferred is not None:
+            for request in ranked_again(self.preferred, self._ways, self._of_source, stems, gather):
+                self.outgoing.send(self.tables[request.table].competing.ask(request.method, request.keys, request.rank))
+
+    def _lacking(self, target: int, ways: Sequence[IndexBinding], packet: Packet, rows: Sequence[Rows]) -> Packet:
+        """The tuples that may match a row which is not in the SteM of a table. `ways` are those in which they ask."""
+        table = self._of_source[target]
+        is_complete = table.stream.name in self._now.complete
+        return packet.take(slice(0)) if is_complete else table.lacking(ways, packet, rows)
+
+    def waiting(self, eddy: Eddy, rows: Sequence[Rows]) -> list[Packet]:
+        """At the end of a batch: the tuples that are partial results, because they asked in this batch and have no
+        answer yet."""
+
+        def lacking(table: int, packet: Packet) -> Packet:
+            return self._lacking(table, eddy.plan.ways(packet.signature[0], table), packet, rows)
+
+        return [packet for packet in map(self.own, self._waiting.take(eddy, lacking)) if packet.size]
 
     def seed(self) -> None:
         """Begin the scans that are not begun."""
         for name, table in self.tables.items():
             if table.scan is not None and name not in self._now.seeded:
                 self._now.seeded.add(name)
-                self._requests.append(Request(name, table.scan, pa.record_batch([])))
+                self.outgoing.send([Request(name, table.scan, pa.record_batch([]))])
 
-    def requests(self) -> list[Request]:
-        """What was asked since the last call."""
-        found, self._requests = self._requests, []
-        return found
+    def look(self) -> None:
+        """After tuples have asked: ask besides what slow access methods owe, or take it back."""
+        for name, table in self.tables.items():
+            self.outgoing.send([] if name in self._now.complete else table.competing.look())
 
     # Answers come
 
-    def answered(self, answer: Answer, built: Sequence[int]) -> list[NewRows]:
-        """Take an answer; returns its new rows. `built` are the rows of each source that were built so far."""
-        table = self.tables[answer.table]
-        if answer.method == table.scan:
-            return self._scanned(table, answer)
-        index = table.indexes[answer.method]
-        if answer.error is not None:
-            self._fail(table, index, answer, built)
+    def answered(self, answers: Sequence[Answer]) -> list[NewRows]:
+        """Take answers of one access method; returns their new rows."""
+        table, method = self.tables[answers[0].table], answers[0].method
+        if method == table.scan:
+            return [new for answer in answers for new in self._scanned(table, answer)]
+        number = table.competing.index_of[method]
+        for answer in answers:
+            table.competing.answered(answer)
+            self.is_ranked = self.is_ranked and not answer.is_withdrawn  # a preferred key is asked all the same
+            if answer.error is not None:
+                self._fail(table, table.indexes[number], answer)
+        given = [answer for answer in answers if answer.error is None and not answer.is_withdrawn]
+        return self._found(table, number, given) if given else []
+
+    def _found(self, table: KnownTable, method: int, answers: Sequence[Answer]) -> list[NewRows]:
+        """The new rows of answers of an index."""
+        name, index = table.stream.name, table.indexes[method]
+        waited = index.answer(pa.concat_batches([answer.keys for answer in answers]))
+        if name in self._now.complete or not waited.keys.num_rows:
             return []
-        is_complete = table.stream.name in self._now.complete
-        waited = index.answer(answer.keys)
-        if is_complete or not waited.values:
-            return []
-        self._log(keys_section(answer.table, answer.method), waited.keys)
-        if not answer.rows.num_rows:
-            return []
-        rows = answer.rows
+        self._log(keys_section(name, method), waited.keys)
+        rows = index.rows_of(waited, answers)
         for other in table.indexes.values():
             if other is not index:
                 rows = without(rows, other.has(rows))
         if table.scanned:
             rows = table.beside_scan(rows, index, set(waited.values))
-        if len(waited.values) < answer.keys.num_rows:
-            rows = index.only(rows, set(waited.values))
-        self._log(rows_section(answer.table), rows)
-        if not waited.marks or not rows.num_rows:
-            return [NewRows(rows, waited.since, 0)]
-        marks = waited.marks_of(rows.select(list(index.columns)))
-        for other in table.indexes.values():  # who waits for a row by another index gets it now: it is there once
-            if other is not index and other.asked:
-                marks = other.asked.least_marks(rows.select(list(other.columns)), marks)
+        if not rows.num_rows:
+            return []
+        if waited.marks is None:
+            return [self._new(name, rows, waited.since, 0)]
+        marks = table.marks_of(rows, index, waited)
         which = {mark: pa.array(marks == mark) for mark in np.unique(marks).tolist()}
-        return [NewRows(rows.filter(some), waited.since, mark) for mark, some in which.items()]
+        return [self._new(name, rows.filter(some), waited.since, mark) for mark, some in which.items()]
+
+    def _new(self, table: str, rows: pa.RecordBatch, since: int, mark: int) -> NewRows:
+        self._log(rows_section(table), asked_at(mark, rows))
+        return NewRows(rows, since, mark)
 
     def _log(self, section: str, batch: pa.RecordBatch) -> None:
         if batch.num_rows:
@@ -233,20 +238,25 @@ class AccessModules:
         if name in self._now.complete:
             return []
         held = self.held
+        table.competing.scanned(answer.rows)
         rows = table.take_scanned(answer.rows)
-        self._log(rows_section(name), rows)
         if answer.is_last:
             self._now.complete.add(name)
             for index in table.indexes.values():
                 index.asked.clear()
-        return [NewRows(rows, FOREVER if held is None else held, 0)] if rows.num_rows else []
+            self.outgoing.send(table.competing.ended())
+        since = FOREVER if held is None else held
+        return [self._new(name, rows, since, self._now.marks.base)] if rows.num_rows else []
 
-    def _fail(self, table: KnownTable, index: Index, answer: Answer, built: Sequence[int]) -> None:
+    def _fail(self, table: KnownTable, index: Index, answer: Answer) -> None:
         if table.scan is not None and table.stream.name not in self._now.complete:
             return  # the scan brings the rows: whoever waits for the key goes on waiting
-        waited = index.asked.take(answer.keys)
+        lost, requests = table.competing.failed(answer)
+        self.outgoing.send(requests)
+        waited = index.asked.take(lost)
         if waited.keys.num_rows:
-            index.asked.fail(waited.values, self._now.marks.add(built))
+            index.asked.fail(waited.keys, self.batch + 1)
+            self._waiting.fail(table.competing.index_of[answer.method], table.sources, set(waited.values))
             self.failures.append(Failure(table.stream.name, waited.keys, answer.error or ""))
 
     def failed(self) -> list[Failure]:
@@ -257,25 +267,12 @@ class AccessModules:
     def came(self, source: int, first: int, last: int, new: NewRows) -> None:
         """The new rows of an answer are stored under these numbers."""
         if last > first:
-            self._came.append(Came(source, first, last, new.since))
+            self._came.rows.append(Came(source, first, last, new.since))
             self._now.marks.note(source, first, last, new.mark)
 
     def own(self, packet: Packet) -> Packet:
         """The complete tuples without those that were there before a row of them was asked for again."""
         return self._now.marks.own(packet)
-
-    def _oldest(self, packet: Packet, rows: Sequence[Rows]) -> Ints:
-        """The oldest time of a row that waits if these tuples wait: of their components, or of those that waited for a
-        row with which a tuple started."""
-        found = np.full(packet.size, FOREVER)
-        for source, of_source in packet.rows.items():
-            if source >= 0 and rows[source].timed:
-                np.minimum(found, rows[source].times.values[of_source], out=found)
-        for came in self._came:
-            if came.source in packet.rows:
-                which = came.among(packet.rows[came.source])
-                found[which] = np.minimum(found[which], came.since)
-        return found
 
     @property
     def has_late(self) -> bool:
@@ -292,28 +289,30 @@ class AccessModules:
         waits = (index.asked.oldest for index in self._indexes)
         return min((oldest for oldest in waits if oldest is not None), default=None)
 
-    def commit(self, stems: Sequence[SteM]) -> None:
+    def commit(self, stems: Sequence[SteM], watermark: int | None) -> None:
         """Events before it cannot be undone any more."""
-        self._note_answers(stems)
+        live = {source: stem.rows.min_live for source, stem in enumerate(stems)}
+        passed = self._now.marks.passed({source: row for source, row in live.items() if source in self._streams})
         for table in self.tables.values():
             for index in table.indexes.values():
+                index.asked.forget_failures(passed)
                 index.commit()
             if table.stream.name in self._now.complete:
-                table.scanned.clear()
-                table.again.clear()
+                table.end_scan()
             table.committed = len(table.scanned)
         used = {mark for index in self._indexes for mark in index.asked.marks}
-        self._now.marks.prune({s: stem.rows.min_live for s, stem in enumerate(stems)}, used)
+        self._now.marks.end([stem.built for stem in stems], watermark, live, used)
         self._committed = self._now.copy()
-        self._came.clear()
+        self._came.rows.clear()
         self._logged.clear()
 
     def wind_back(self) -> None:
         """Undo everything since the last commit. What was asked before it is asked again: the answers may have come
         since then. The caller drops the answers to earlier requests."""
         self._now = self._committed.copy()
+        self._waiting.clear()
         self.failures.clear()
-        self._came.clear()
+        self._came.rows.clear()
         self._logged.clear()
         for table in self.tables.values():
             for index in table.indexes.values():
@@ -323,54 +322,45 @@ class AccessModules:
 
     def ask_again(self) -> None:
         """Ask for everything that is asked: nobody else will bring the answers."""
-        self._requests = []
+        self.outgoing.clear()
+        self.is_ranked = False
         for name, table in self.tables.items():
-            for method, index in table.indexes.items():
-                if index.asked:
-                    self._requests.append(Request(name, method, index.asked.keys))
-            if table.scan is not None and name in self._now.seeded - self._now.complete:
-                table.wind_back()
-                self._requests.append(Request(name, table.scan, pa.record_batch([])))
+            self.outgoing.send(table.ask_again(name in self._now.seeded - self._now.complete))
 
     # A checkpoint: answers are in the log, the rest in the small state
 
-    def load(self, sections: Mapping[str, Sequence[pa.RecordBatch]]) -> dict[str, list[pa.RecordBatch]]:
-        """Take what the log has of the answers of this slot (`logged`); returns the rows of each table."""
-        found: dict[str, list[pa.RecordBatch]] = {}
-        for name, table in self.tables.items():
-            for method, index in table.indexes.items():
-                for keys in sections.get(keys_section(name, method), ()):
-                    index.cover(keys)
-            found[name] = [*sections.get(rows_section(name), ())]
-            if table.scan is not None and name not in self._now.complete:
-                for rows in found[name]:
-                    table.load(rows)
-        return found
+    @property
+    def marks(self) -> AskedAgain:
+        """The marks at which keys were asked again."""
+        return self._now.marks
+
+    @property
+    def forgotten(self) -> Mapping[str, int]:
+        """By table, the batch before which its answers are forgotten."""
+        return self._now.forgotten
+
+    def begin_load(self, batch: int, stems: Sequence[SteM]) -> None:
+        """The rows of a batch are next, of those that the log has."""
+        self.batch = batch
+        self.marks.load(batch, [stem.rows.stored for stem in stems])
+
+    def load(self, sections: Mapping[str, Sequence[pa.RecordBatch]]) -> list[tuple[str, NewRows]]:
+        """Take what the log has of the answers that this slot got in the batch (`logged`); returns the rows by
+        table."""
+        return list(loaded(self._now, self.tables, self.batch, sections))
+
+    def end_load(self, sections: Mapping[str, Sequence[pa.RecordBatch]], stems: Sequence[SteM]) -> None:
+        """The rows that `load` returned are stored."""
+        came = [came_at(batch)[0] for batches in sections.values() for batch in batches if batch.num_rows]
+        note_answers(self._now, self.tables.values(), max(came, default=0.0), self.batch, stems)
 
     def small_state(self) -> list[tuple[str, pa.RecordBatch]]:
-        """What cannot be rebuilt from rows: the keys that are asked, and which scans have begun or ended."""
-        found = []
-        for name, table in self.tables.items():
-            for method, index in table.indexes.items():
-                if index.asked:
-                    found.append((keys_section(name, method), index.asked.saved()))
-            if name in self._now.seeded:
-                ended = pa.record_batch({"ended": [name in self._now.complete]})
-                found.append((rows_section(name), ended))
-        return found
+        """What cannot be rebuilt from rows."""
+        return small_state(self._now, self.tables)
 
-    def restore_small_state(self, batches: Sequence[tuple[str, pa.RecordBatch]]) -> None:
-        """Restore from the small state of one slot or several."""
-        for name, table in self.tables.items():
-            for section, batch in batches:
-                if section == rows_section(name):
-                    self._now.seeded.add(name)
-                    if batch.column("ended")[0].as_py():
-                        self._now.complete.add(name)
-            for method, index in table.indexes.items():
-                for section, batch in batches:
-                    if section == keys_section(name, method) and name not in self._now.complete:
-                        index.asked.merge(batch)
+    def restore_small_state(self, batches: Batches) -> None:
+        """Restore from the small state of the slot."""
+        restore_small_state(self._now, self.tables, batches)
 
     # Another process
 
@@ -381,14 +371,16 @@ class AccessModules:
             scans=tuple(table.saved() for table in self.tables.values()),
             now=self._now.saved(),
             committed=self._committed.saved(),
+            paces=tuple(table.competing.saved() for table in self.tables.values()),
         )
 
     def restore(self, saved: AccessSnapshot) -> None:
         """Restore from a snapshot."""
         for index, of in zip(self._indexes, saved.indexes, strict=True):
             index.restore(of)
-        for table, scan in zip(self.tables.values(), saved.scans, strict=True):
+        for table, scan, paces in zip(self.tables.values(), saved.scans, saved.paces, strict=True):
             table.restore(scan)
+            table.competing.restore(paces)
         self._now, self._committed = Known.of(saved.now), Known.of(saved.committed)
 
     @property

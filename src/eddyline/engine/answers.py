@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,8 +11,16 @@ from numpy.typing import NDArray
 
 from eddyline.codec import Snapshot
 from eddyline.engine.asked_again import AskedAgain, AskedAgainSnapshot
+from eddyline.plan.bounds import FOREVER
+from eddyline.routing.packet import Packet
+from eddyline.state.rows import Rows
 
 Ints = NDArray[np.int64]
+
+_FORGOTTEN, _MARKS = "\0forgotten", "\0marks"
+"""The sections of the small state that tell which answers are forgotten, and the watermarks at marks."""
+_BASE = "\0base"
+"""Told as if it were a table."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,26 @@ class Came:
         return np.flatnonzero((rows >= self.first) & (rows < self.last))
 
 
+@dataclass
+class Arrivals:
+    """The rows of tables that came since the last commit."""
+
+    rows: list[Came] = field(default_factory=list)
+
+    def oldest(self, packet: Packet, rows: Sequence[Rows]) -> Ints:
+        """The oldest time of a row that waits if these tuples wait: of their components, or of those that waited for a
+        row with which a tuple started."""
+        found = np.full(packet.size, FOREVER)
+        for source, of_source in packet.rows.items():
+            if source >= 0 and rows[source].timed:
+                np.minimum(found, rows[source].times.values[of_source], out=found)
+        for came in self.rows:
+            if came.source in packet.rows:
+                which = came.among(packet.rows[came.source])
+                found[which] = np.minimum(found[which], came.since)
+        return found
+
+
 @dataclass(frozen=True)
 class NewRows:
     """The new rows of an answer, for those who waited since a time and asked after a mark."""
@@ -53,17 +81,11 @@ class NewRows:
     mark: int
 
 
-def all_rows(some: Sequence[NewRows]) -> NewRows:
-    """The new rows of answers that were asked after the same mark."""
-    if len(some) == 1:
-        return some[0]
-    return NewRows(pa.concat_batches([new.rows for new in some]), min(new.since for new in some), some[0].mark)
-
-
 class Answers(Snapshot, frozen=True):
     """The answers of a table that came in one batch: where they end."""
 
     table: str
+    batch: int
     came: float
     """When, in seconds."""
     rows: tuple[int, ...]
@@ -77,6 +99,7 @@ class KnownSnapshot(Snapshot, frozen=True):
 
     marks: AskedAgainSnapshot
     answers: tuple[Answers, ...]
+    forgotten: Mapping[str, int]
     complete: tuple[str, ...]
     seeded: tuple[str, ...]
 
@@ -87,7 +110,9 @@ class Known:
 
     marks: AskedAgain = field(default_factory=AskedAgain)
     answers: list[Answers] = field(default_factory=list)
-    """The answers of each batch, the oldest first, as long as they are kept."""
+    """The answers of each batch, the oldest first, as long as they are kept, of tables whose answers are forgotten."""
+    forgotten: dict[str, int] = field(default_factory=dict)
+    """By table, the batch before which all its answers are forgotten."""
     complete: set[str] = field(default_factory=set)
     """The tables whose scan has ended: nothing is asked of them any more."""
     seeded: set[str] = field(default_factory=set)
@@ -95,15 +120,44 @@ class Known:
 
     def copy(self) -> Known:
         """A copy."""
-        return Known(self.marks.copy(), list(self.answers), set(self.complete), set(self.seeded))
+        return Known.of(self.saved())
+
+    def small_state(self) -> list[tuple[str, pa.RecordBatch]]:
+        """What cannot be rebuilt from rows: which answers are forgotten, since when all keys are asked again, and the
+        watermarks at marks."""
+        found, marks = [], self.marks.watermarks
+        if self.forgotten:
+            told = {**self.forgotten, _BASE: self.marks.base}
+            found.append((_FORGOTTEN, pa.record_batch({"table": list(told), "batch": list(told.values())})))
+        if marks:
+            found.append((_MARKS, pa.record_batch({"mark": list(marks), "watermark": list(marks.values())})))
+        return found
+
+    def restore_small_state(self, batches: Sequence[tuple[str, pa.RecordBatch]]) -> None:
+        """Restore from the small state."""
+        for batch in (batch for section, batch in batches if section == _FORGOTTEN):
+            self.forgotten = dict(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+            self.marks.base = self.forgotten.pop(_BASE)
+        for batch in (batch for section, batch in batches if section == _MARKS):
+            self.marks.watermarks = dict(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
     def saved(self) -> KnownSnapshot:
         """A snapshot for another process."""
         return KnownSnapshot(
-            self.marks.saved(), tuple(self.answers), tuple(sorted(self.complete)), tuple(sorted(self.seeded))
+            marks=self.marks.saved(),
+            answers=tuple(self.answers),
+            forgotten=dict(self.forgotten),
+            complete=tuple(sorted(self.complete)),
+            seeded=tuple(sorted(self.seeded)),
         )
 
     @staticmethod
     def of(saved: KnownSnapshot) -> Known:
         """From a snapshot."""
-        return Known(AskedAgain.of(saved.marks), list(saved.answers), set(saved.complete), set(saved.seeded))
+        return Known(
+            AskedAgain.of(saved.marks),
+            list(saved.answers),
+            dict(saved.forgotten),
+            set(saved.complete),
+            set(saved.seeded),
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -11,14 +12,18 @@ from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount, evaluate
 from eddyline.bound.expr import Expr
+from eddyline.bound.functions import cast
 from eddyline.bound.functions.arrays import truth
 from eddyline.bound.types import decode, physical
 from eddyline.codec import Snapshot
-from eddyline.engine.asked_keys import AskedKeys, AwaitedKeys, KeyValues, values
+from eddyline.engine.asked_keys import AskedKeys, AwaitedKeys
+from eddyline.engine.lookups import Answer
 from eddyline.plan.bindings import IndexBinding
 from eddyline.plan.partition import of_stream
+from eddyline.routing.asker import Gather
 from eddyline.routing.packet import Packet
 from eddyline.state.arena import Arena
+from eddyline.state.key_values import KeyValues, values
 from eddyline.state.keys import combine, encode, is_exact
 from eddyline.state.layout import Layout
 from eddyline.state.probing import NO_BOUND
@@ -112,12 +117,21 @@ class Index:
     def answer(self, keys: pa.RecordBatch) -> AwaitedKeys:
         """These keys are answered; returns who waited for them. Keys that nobody waits for were answered before."""
         waited = self.asked.take(keys)
-        if waited.values:
+        if waited.keys.num_rows:
             self.cover(waited.keys)
         return waited
 
-    def only(self, batch: pa.RecordBatch, keys: Collection[KeyValues]) -> pa.RecordBatch:
-        """The rows of a batch that have one of these keys."""
+    def rows_of(self, waited: AwaitedKeys, answers: Sequence[Answer]) -> pa.RecordBatch:
+        """The rows of answers that have a key for which tuples waited. A key that is in several counts in one."""
+        parts = [answer.rows for answer in answers]
+        if waited.which is not None:
+            ends = np.cumsum([answer.keys.num_rows for answer in answers])
+            cuts = [0, *np.searchsorted(waited.which, ends).tolist()]
+            keys = [set(waited.values[first:last]) for first, last in pairwise(cuts)]
+            parts = [self._only(rows, mine) for rows, mine in zip(parts, keys, strict=True)]
+        return pa.concat_batches(parts)
+
+    def _only(self, batch: pa.RecordBatch, keys: Collection[KeyValues]) -> pa.RecordBatch:
         keep = [key in keys for key in values(batch.select(list(self.columns)))]
         return batch if all(keep) else batch.filter(pa.array(keep))
 
@@ -149,6 +163,26 @@ class Index:
         self.answered.restore(saved.answered)
         self.asked.restore(of_bytes(saved.asked)[0])
         self._committed.restore(of_bytes(saved.committed)[0])
+
+
+def keys_of(way: IndexBinding, packet: Packet, gather: Gather) -> tuple[pa.RecordBatch, Ints]:
+    """The keys that tuples ask for, and which tuples these are: a value that the column of the table cannot have
+    matches no row."""
+    known = gather(packet, [b.expr for b in way.bound_by])
+    columns, keep = [], np.ones(packet.size, np.bool_)
+    for column, bound in zip(way.columns, way.bound_by, strict=True):
+        value = evaluate(bound.expr, known, packet.size, ErrorCount())
+        if bound.expr.type != column.type:
+            narrow = cast(bound.expr, column.type, try_=True)
+            fits = evaluate(narrow, known, packet.size, ErrorCount())
+            back = evaluate(cast(narrow, bound.expr.type), known, packet.size, ErrorCount())
+            keep &= (encode(back) == encode(value)) & truth(fits.is_valid())
+            value = fits
+        value = decode(value)
+        columns.append(value if value.type == column.type else value.cast(column.type))
+    which = np.flatnonzero(keep)
+    batch = pa.record_batch(columns, [column.name for column in way.columns])
+    return (batch if which.size == packet.size else batch.take(pa.array(which))), which
 
 
 def in_bytes(batches: Sequence[pa.RecordBatch]) -> bytes:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -22,12 +22,14 @@ from eddyline.bound.model import BoundQuery
 from eddyline.counts import Counts, StreamCounts
 from eddyline.engine.answers import Failure
 from eddyline.engine.lookups import Lookups, look_up
+from eddyline.engine.online import Moment, RunningEstimate, running_estimates
 from eddyline.engine.partial import combine
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
+from eddyline.engine.seen_rows import SeenStreams
 from eddyline.engine.slot import Slot
-from eddyline.engine.split import Split
-from eddyline.engine.standing import Standing, StateSize
+from eddyline.engine.split import Shipment, Split
+from eddyline.engine.standing import SlotStanding, Standing, StateSize
 from eddyline.engine.tally import Tally
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Silence, Watermarks
@@ -35,9 +37,13 @@ from eddyline.errors import InternalError
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.explain import explain
+from eddyline.plan.judges import Preferences
 from eddyline.plan.partition import partition
-from eddyline.plan.plan import Plan
-from eddyline.routing.report import Report, look, measured
+from eddyline.plan.plan import Plan, plan_of
+from eddyline.plan.preference import NO_PREFERENCE
+from eddyline.plan.sharing import owners
+from eddyline.routing.decisions import KEPT, Decision
+from eddyline.routing.report import Report, look, measured, together
 from eddyline.settings import Settings
 
 
@@ -70,8 +76,9 @@ class BatchEngine:
         self._split = Split(plan, self.partitioning)
         self._streams, self._needed = self._split.streams, self._split.needed
         self._partial = query.group is not None and not self.partitioning.keeps_groups_whole(query)
+        sharing = owners(plan, self.partitioning, settings) if tuning.engine.shares_stems else ()
         self.slots = [
-            Slot(query, settings, clock=clock, partial=self._partial, plans=plans, tuning=tuning)
+            Slot(query, settings, clock=clock, partial=self._partial, plans=plans, tuning=tuning, owners=sharing)
             for _ in range(self.partitioning.slots)
         ]
         self._make_lookups = lookups
@@ -81,8 +88,16 @@ class BatchEngine:
         streams = [s for s in self._streams.values() if not s.is_table]
         self._watermarks = Watermarks(streams)
         self._silence = Silence([s.name for s in streams], settings.idle_timeout, clock)
+        self._split.seen = SeenStreams(query) if settings.estimates == "on" else None
+        self.preferences, self._preference = Preferences(plan_of(query), settings.prefer), NO_PREFERENCE
         self.counts = Counts()
         """The counts of all finished batches since the start."""
+        self._moment = Moment()
+        self._own, self._logged = Counter[str](), [0] * len(self.slots)
+        """Decisions that are of no slot, by kind; and the number of decisions of each slot that are in `_recent`."""
+        self._recent: deque[Decision] = deque(maxlen=KEPT)
+        self._slots: tuple[SlotStanding, ...] = ()
+        self._cpu = [0.0] * len(self.slots)
         self.held = self.peak = StateSize()
         """The state at the end of the last batch, and the largest state at the end of a batch."""
         self._note_commit()
@@ -98,21 +113,30 @@ class BatchEngine:
 
     def _note_commit(self) -> None:
         errors = [errors.count for errors in self._error_counts]
-        self._committed = copy(self._watermarks), self.counts, self.held, self.peak, errors
+        held = self.held, self.peak, self._slots, self._cpu
+        self._committed = copy(self._watermarks), self.counts, held, errors
+        if self._split.seen is not None:
+            cells = tuple(panes for slot in self.slots for panes in slot.results.committed)
+            reached = self._watermarks.reached
+            self._moment = Moment(cells, self._split.seen.now, self.counts, reached, self.waits)
 
     def explain(self) -> str:
         """The plan, and the measurements on it so far (of the first slot, if there are several)."""
         slot = self.slot
         plan, estimate = slot.executor.plan, slot.plans.estimate(slot.executor)
-        parts = [explain(self.query, self.partitioning, plan.tree), measured(self.query, slot.executor.eddy)]
+        parts = [explain(self.query, self.partitioning, plan.tree, prefer=self._preference.text, owners=plan.owners)]
+        parts.append(measured(self.query, slot.executor.eddy))
         if estimate is not None:
             parts.append(estimate.text(plan))
         return "\n\n".join(part for part in parts if part)
 
     def report(self, seconds: float = 0.0) -> Report:
-        """The work of the first slot's eddy so far, `seconds` after the start, and the rows built in all slots."""
-        rows = [sum(stems) for stems in zip(*(s.executor.built for s in self.slots), strict=True)]
-        return look(self.query, self.slot.executor.eddy, rows, seconds, self.slot.executor.input_batch.rows)
+        """The work of the eddies so far, `seconds` after the start: of all slots, or of those with the plan that most
+        of them have."""
+        executors = [slot.executor for slot in self.slots]
+        looks = [look(self.query, e.eddy, e.built, seconds, e.input_batch.rows) for e in executors]
+        found = looks[0] if len(looks) == 1 else together(looks)
+        return replace(found, counts=self.decisions, decisions=tuple(self._recent))
 
     def load_table(self, stream: str, batch: pa.RecordBatch) -> None:
         """Load rows of a static table, before the first batch."""
@@ -143,12 +167,26 @@ class BatchEngine:
     @property
     def standing(self) -> Standing:
         """The counts and the state of the run after the last batch."""
-        return Standing(self.counts, self.counts, self.held, self.peak, self._watermarks.query)
+        return Standing(
+            self.counts,
+            self.counts,
+            self.held,
+            self.peak,
+            self._watermarks.query,
+            self._watermarks.reached,
+            prefer=self._preference.text,
+            slots=self._slots,
+        )
+
+    def estimates(self, totals: Mapping[str, int], groups: int | None = None) -> tuple[RunningEstimate, ...]:
+        """Estimates of the aggregates of open groups, at most of so many `groups`. `totals` are the numbers of rows of
+        the streams that know it. Any thread may call it."""
+        return running_estimates(self.query, self._moment, totals, groups)
 
     @property
     def decisions(self) -> dict[str, int]:
-        """Decisions of the eddies of all slots so far, by kind. A wind-back does not undo decisions about routes."""
-        return dict(sum((slot.executor.eddy.decisions.counts for slot in self.slots), Counter[str]()))
+        """Decisions so far, by kind. A wind-back does not undo decisions about routes."""
+        return dict(sum((slot.executor.eddy.decisions.counts for slot in self.slots), Counter(self._own)))
 
     def batch(
         self,
@@ -165,7 +203,8 @@ class BatchEngine:
         for slot in self.slots:
             slot.pressure = pressure
             slot.replan()
-        newest, tally = dict[str, int](), Tally(self._watermarks)
+        self._prefer()
+        newest, tally, shipments = dict[str, int](), Tally(self._watermarks), list[Shipment]()
         late: list[tuple[str, pa.RecordBatch]] = []
         dead: list[tuple[str, pa.RecordBatch, pa.Array]] = []
         for name, raw in rows:
@@ -179,26 +218,41 @@ class BatchEngine:
                 dead.append((name, split.dead, split.reasons))
             if split.newest is not None:
                 newest[name] = max(split.newest, newest.get(name, split.newest))
-            for shipment in split.shipments:
-                self.slots[shipment.slot].receive(shipment)
+            shipments += split.shipments
+        preferred = self.slot.preferred
+        for shipment in shipments if preferred is None else preferred.first(shipments):
+            self.slots[shipment.slot].receive(shipment)
         self._watermarks.finish_batch(newest, ended, quiet)
         self._silence.after(newest, self._watermarks.idle, self._watermarks.ended)
-        self._look_up(self._watermarks.query, self._clock() + self._patience)
+        for decision in self._silence.decisions():
+            self._recent.append(replace(decision, at=self.counts.rows_in))
+            self._own[decision.kind] += 1
+        most = self.slot.tuning.engine.most_asked if pressure.backlog else 0
+        self._look_up(self._watermarks.query, self._clock() + self._patience, most)
         waits = min((held for slot in self.slots if (held := slot.executor.held) is not None), default=None)
         for slot in self.slots:
             slot.advance(self._watermarks.by_stream, self._watermarks.query, waits=waits)
         return self._finish(tally.counts, late, dead, commit)
 
+    def _prefer(self) -> None:
+        """Follow the user's preference, if it has changed."""
+        preference = self.preferences.at(self.slot.version)
+        if preference != self._preference:
+            self._preference = preference
+            for slot in self.slots:
+                slot.prefer(preference, is_new=True)
+
     def end(self) -> BatchResult:
         """Flush everything that waits, in a batch of its own: all streams have ended."""
+        self._prefer()
         self._look_up(FOREVER, math.inf)
         for slot in self.slots:
             slot.end(self._watermarks.newest)
         return self._finish(Counts(), [], [], commit=True)
 
-    def _look_up(self, watermark: int | None, until: float) -> None:
+    def _look_up(self, watermark: int | None, until: float, most: int = 0) -> None:
         for slot, lookups in zip(self.slots, self._lookups, strict=False):
-            look_up(slot, lookups, watermark, until, self._clock)
+            look_up(slot, lookups, watermark, until, self._clock, self._clock, most)
 
     def _finish(
         self,
@@ -214,6 +268,7 @@ class BatchEngine:
         failed = [failure for slot in self.slots if slot.executor.access for failure in slot.executor.access.failed()]
         for failure in failed:
             counts += Counts({failure.table: StreamCounts(dead=failure.keys.num_rows, reason=failure.reason)})
+        self._collect()
         self.counts += counts + Counts(
             rows_out=sum(batch.num_rows for batch in results),
             expression_errors=sum(one.count for one in errors) - self.counts.expression_errors,
@@ -222,11 +277,21 @@ class BatchEngine:
         self.peak = self.peak.most(
             StateSize(sum(s.peak_rows for s in self.slots), sum(s.peak_bytes for s in self.slots))
         )
+        self._cpu = [cpu + slot.cpu for cpu, slot in zip(self._cpu, self.slots, strict=True)]
         if commit:
             self.commit()
         else:
             self.held = self._state()
         return BatchResult(results, late, dead, failed)
+
+    def _collect(self) -> None:
+        """Take over the new decisions of the slots. With several slots, a decision names its slot."""
+        several = len(self.slots) > 1
+        for number, slot in enumerate(self.slots):
+            log = slot.executor.eddy.decisions
+            new, self._logged[number] = log.added - self._logged[number], log.added
+            for decision in list(log.recent)[-new:] if new else ():
+                self._recent.append(decision.of_slot(number) if several else decision)
 
     def commit(self) -> None:
         """Commit the batch; it cannot be undone any more."""
@@ -237,7 +302,11 @@ class BatchEngine:
 
     def _state(self) -> StateSize:
         """The current state of all slots."""
-        return StateSize(sum(slot.state_rows for slot in self.slots), sum(slot.state_bytes for slot in self.slots))
+        self._slots = tuple(
+            SlotStanding(number, slot.state_rows, slot.state_bytes, self._cpu[number])
+            for number, slot in enumerate(self.slots)
+        )
+        return StateSize(sum(slot.rows for slot in self._slots), sum(slot.bytes for slot in self._slots))
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
@@ -245,7 +314,10 @@ class BatchEngine:
             slot.wind_back()
         self.close()
         self._lookups = [] if self._make_lookups is None else [self._make_lookups() for _ in self.slots]
-        watermarks, self.counts, self.held, self.peak, counts = self._committed
+        watermarks, self.counts, held, counts = self._committed
+        self.held, self.peak, self._slots, self._cpu = held
         self._watermarks = copy(watermarks)
+        if self._split.seen is not None:
+            self._split.seen.now = self._moment.seen
         for errors, count in zip(self._error_counts, counts, strict=True):
             errors.count = count

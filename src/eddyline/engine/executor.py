@@ -24,6 +24,7 @@ from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.input_batch import InputBatch
 from eddyline.engine.plan_course import PlanCourse, Toward
 from eddyline.engine.plan_source import NewPlan
+from eddyline.engine.stems import make_stems
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.faults import reach
 from eddyline.migration.migration import Migration
@@ -38,7 +39,7 @@ from eddyline.routing.tracked_rows import TrackedRows
 from eddyline.settings import Settings
 from eddyline.spill.generations import Generations
 from eddyline.state.arena import Arena
-from eddyline.state.row_groups import RowGroups
+from eddyline.state.layout import aliases_of
 from eddyline.state.stem import SteM
 
 Ints = NDArray[np.int64]
@@ -59,13 +60,15 @@ class Executor:
         complete: Callable[[Packet], None],
         tuning: Tuning = DEFAULT,
         spill_axis: SpillAxis | None = None,
+        owners: tuple[int, ...] = (),
     ) -> None:
-        """`complete` takes the tuples that are whole. Along `spill_axis` groups of rows can leave memory."""
+        """`complete` takes the tuples that are whole. Along `spill_axis` groups of rows can leave memory. `owners` says
+        which sources share a SteM (`Plan.owners`)."""
         self.spill_axis = spill_axis
         self._tuning = tuning
         self._query, self._arena, self._settings, self._meter = query, arena, settings, meter
-        self.plan = plan_of(query, tree)
-        self.stems = [SteM(arena, layout, self._row_groups(n)) for n, layout in enumerate(self.plan.layouts)]
+        self.plan = plan_of(query, tree, owners=owners)
+        self.stems = make_stems(arena, self.plan, spill_axis)
         """Those of the sources, then the intermediate ones."""
         self.generations: Generations | None = None
         """Those of the groups that have left memory; rows of the cold ones are not taken into it."""
@@ -78,7 +81,7 @@ class Executor:
         """The counters of the sources with a ROWS window."""
         self.tracked = None if spill_axis is None else self._tracked_rows(spill_axis)
         """The rows of groups that are on a parallel track to other slots."""
-        self.access = AccessModules(query, self.plan, arena) if query.asks else None
+        self.access = AccessModules(query, self.plan, arena, clock, tuning.engine) if query.asks else None
         """The tables that are asked."""
         known = self.rows_windows, settings, errors, complete, clock, None, tuning.routing, self.tracked, self.access
         self.eddy = Eddy(self.plan, self.stems, *known)
@@ -99,14 +102,6 @@ class Executor:
     def built(self) -> list[int]:
         """Rows built so far, by source."""
         return [stem.built - moved for stem, moved in zip(self.source_stems, self.moved, strict=True)]
-
-    def _row_groups(self, stem: int) -> RowGroups | None:
-        """The groups by which rows of a SteM can leave memory: those of sources, if any can."""
-        axis = self.spill_axis
-        if axis is None or stem >= len(self._query.sources):
-            return None
-        key = axis.key(stem)
-        return RowGroups(axis.first(stem), axis.size, key if key in self.plan.layouts[stem].keys else None)
 
     def _tracked_rows(self, axis: SpillAxis) -> TrackedRows:
         stems = enumerate(self.source_stems)
@@ -181,8 +176,14 @@ class Executor:
             return self.migration.flush()
 
     def gather(self, packet: Packet) -> dict[Expr, pa.Array]:
-        """Gather the columns that results need, for complete tuples."""
-        return self.eddy.gather(packet, self.plan.gathered)
+        """Gather the columns that results need, for complete tuples, and for partial ones: what they lack is NULL."""
+        needed = self.plan.gathered
+        values = self.eddy.gather(packet, [column for column in needed if column.source in packet.rows])
+        return values | {c: pa.nulls(packet.size, c.type) for c in needed if c.source not in packet.rows}
+
+    def waiting(self) -> list[Packet]:
+        """At the end of a batch: the tuples that are partial results."""
+        return [] if self.access is None else self.access.waiting(self.eddy, [stem.rows for stem in self.source_stems])
 
     @property
     def held(self) -> int | None:
@@ -208,8 +209,8 @@ class Executor:
             if stem.layout.components:  # after the SteMs of the sources
                 stem.expire_tuples(self.stems)
                 continue
-            if stem.layout.timed:
-                horizon = bounds.horizon(source, now)
+            if stem.layout.timed and stem.owns_rows:
+                horizon = min(bounds.horizon(alias, now) for alias in aliases_of(source, self.plan.owners))
                 stem.expire(horizon if held is None else min(horizon, held))
             if source in self.rows_windows and held is None:
                 stem.expire_ordinals(self.rows_windows[source].rows - self.rows_windows[source].size)
@@ -224,7 +225,7 @@ class Executor:
         if self.migration is not None:
             self.migration.commit()
         if self.access is not None:
-            self.access.commit(self.source_stems)
+            self.access.commit(self.source_stems, watermark)
         held = self.held
         final = watermark if held is None or watermark is None else min(watermark, held)
         for window in self.rows_windows.values():
@@ -259,7 +260,7 @@ class Executor:
         for stem in self.stems[len(base) :]:
             stem.free()
         self.stems[:] = base
-        self.plan = plan_of(self._query)
+        self.plan = plan_of(self._query, owners=self.plan.owners)
         self.eddy.change(self.plan)
         self.set_plan(tree)
 
@@ -278,7 +279,11 @@ class Executor:
         if not gone:
             return 0
         self.give_up()
-        renumbered = {source: self.stems[source].retain(rows, {}) for source, rows in kept.items()}
+        owners, stems = self.plan.owners, self.stems
+        renumbered = {
+            source: stems[source].retain(rows, {}) for source, rows in kept.items() if stems[source].owns_rows
+        }
+        renumbered |= {source: renumbered[owners[source]] for source in kept}
         for source, rows in kept.items():
             self.moved[source] += rows.size
             if self.tracked is not None:
@@ -382,7 +387,7 @@ class Executor:
     @property
     def rows(self) -> int:
         """Rows and tuples held."""
-        held = sum(stem.held for stem in self.stems)
+        held = sum(stem.held for stem in self.stems if stem.owns_rows)
         return held + (0 if self.migration is None else self.migration.rows)
 
     @property

@@ -8,19 +8,20 @@ nor repeat a row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.bound.aggregates import State, accumulator, weighed
+from eddyline.bound.aggregates import Merging, State, accumulator, weighed
 from eddyline.bound.evaluate import ErrorCount, evaluate
 from eddyline.bound.expr import Expr
-from eddyline.bound.group_ids import decoded, group_ids, plain, representatives
+from eddyline.bound.group_ids import Ids, decoded, group_ids, plain, representatives
 from eddyline.bound.model import BoundQuery
 from eddyline.codec import Snapshot
+from eddyline.engine.clusters import Clusters
 from eddyline.engine.panes import Panes, at_boundaries, joined, merged, trimmed
 from eddyline.engine.panes_arrow import as_batches, as_rows, from_batches, from_rows
 from eddyline.engine.partial import finished, group_of
@@ -63,12 +64,20 @@ class Grouping:
     """The group-by of one slot. Boundaries are numbered: number b is at b * SLIDE; without SLIDE there is only 0."""
 
     def __init__(
-        self, query: BoundQuery, errors: ErrorCount, partial: bool = False, tuning: EngineTuning = ENGINE
+        self,
+        query: BoundQuery,
+        errors: ErrorCount,
+        partial: bool = False,
+        tuning: EngineTuning = ENGINE,
+        clusters: Clusters | None = None,
     ) -> None:
+        """With `clusters`, cells have one more state: the sums of clusters, for running estimates."""
         self._tuning = tuning
         self._query, self._group, self._errors, self._partial = query, group_of(query), errors, partial
         self._slide = self._group.slide or 1
-        self._accumulators = tuple(accumulator(a) for a in self._group.aggregates)
+        self._clusters = clusters
+        self._results_of = tuple(accumulator(a) for a in self._group.aggregates)
+        self._accumulators: tuple[Merging, ...] = (*self._results_of, *([] if clusters is None else [clusters]))
         self._now = self._committed = _Held()
 
     def add(
@@ -78,10 +87,11 @@ class Grouping:
         first: NDArray[np.int64],
         last: NDArray[np.int64],
         carried: Carried | None = None,
+        classes: Sequence[Ids] = (),
     ) -> None:
         """Add `rows` combinations. Combination i counts at the boundaries T (microseconds) with first[i] <= T <=
         last[i]. If some stand for several combinations, `carried` has their weights and the known states of
-        aggregates."""
+        aggregates. `classes` are those of `Clusters.of_tuples`."""
         held = self._now
         if not rows or held.next > _HIGHEST:
             return
@@ -99,6 +109,7 @@ class Grouping:
             arguments = [None if a is None else a.filter(kept) for a in arguments]
             weights = None if weights is None else weights[counts]
             states = {n: {name: column.filter(kept) for name, column in s.items()} for n, s in states.items()}
+            classes = [class_[counts] for class_ in classes]
             rows = len(first)
         if not rows:
             return
@@ -115,9 +126,12 @@ class Grouping:
                 how.merge(states[number], cell, cells)
                 if number in states
                 else weighed(how, arguments[number], weights, cell, cells)
-                for number, how in enumerate(self._accumulators)
+                for number, how in enumerate(self._results_of)
             ),
         )
+        if self._clusters is not None:
+            of = {a.arg: v for a, v in zip(self._group.aggregates, arguments, strict=True) if a.arg and v is not None}
+            part = replace(part, states=(*part.states, self._clusters.classed(classes, of, cell, cells)))
         self._now = self._compacted(replace(held, parts=(*held.parts, part)))
 
     def emit(self, upto: int) -> list[pa.RecordBatch]:
@@ -185,6 +199,11 @@ class Grouping:
         self._now = self._committed = _Held((), parts, next)
 
     @property
+    def committed(self) -> tuple[Panes, ...]:
+        """The cells at the last commit; they are never changed."""
+        return self._committed.panes
+
+    @property
     def next(self) -> int:
         """The number of the first boundary that is not emitted yet."""
         return self._now.next
@@ -211,6 +230,8 @@ class Grouping:
 
     def _results(self, cells: Panes) -> list[pa.RecordBatch]:
         """Result rows for cells that each are one group at one boundary."""
+        if self._clusters is not None:
+            cells = replace(cells, states=cells.states[:-1])
         if self._partial:
             return [as_rows(cells)]
-        return finished(self._query, cells, self._accumulators, self._errors, self._tuning.result_text)
+        return finished(self._query, cells, self._results_of, self._errors, self._tuning.result_text)

@@ -7,7 +7,8 @@ the order of their times (in_order.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,8 @@ from eddyline.engine.executor import Executor
 from eddyline.engine.in_order import InOrder
 from eddyline.engine.intake import event_times
 from eddyline.engine.split import Shipment, Which, groups_along, kept_values, wanted
+from eddyline.errors import InternalError
+from eddyline.state.layout import aliases_of
 
 _OWN = "\0own"
 """A column of waiting rows that were filtered before: it marks the rows that this slot builds. No stream can have this
@@ -39,25 +42,36 @@ class Input:
         """The rows of each source that wait for the watermark."""
 
     def feed(self, stream: str, batch: pa.RecordBatch) -> None:
-        """Take rows that are not filtered, for all sources that read the stream."""
+        """Take rows that are not filtered, for all sources that read the stream. Errors count for each alias, also
+        where aliases share a SteM."""
+        plan = self._executor.plan
         for source, item in enumerate(self._query.sources):
-            if item.stream.name != stream:
+            if item.stream.name != stream or plan.owners[source] != source:
                 continue
             if source in self.waiting:
                 self.waiting[source].add(batch)
             else:
+                before = self._errors.count
                 self._store(source, batch, self._times(source, batch), None)
+                self._errors.count += (len(aliases_of(source, plan.owners)) - 1) * (self._errors.count - before)
 
     def receive(self, shipment: Shipment) -> None:
         """Take rows from the split."""
         if shipment.build is None:
             self.feed(shipment.stream, shipment.batch)
             return
+        owners = self._executor.plan.owners
         for source, build in shipment.build.items():
-            self._receive(source, shipment.batch, build)
+            if owners[source] == source:
+                self._receive(source, shipment.batch, build)
+            elif not _same(build, shipment.build[owners[source]]):
+                raise InternalError(f"sources {owners[source]} and {source} share a SteM and got different rows")
 
     def take_over(self, source: int, batch: pa.RecordBatch) -> None:
-        """Store rows that passed all filters, were built by another slot, and do not wait for a watermark."""
+        """Store rows that passed all filters, were built by another slot, and do not wait for a watermark. Those of a
+        shared SteM are taken for its owner."""
+        if self._executor.plan.owners[source] != source:
+            return
         values = kept_values(self._executor.plan, source, batch)
         self._executor.store(source, values, self._times(source, batch), None, self._groups(source, batch))
 
@@ -84,15 +98,29 @@ class Input:
         for of_source in released:
             self._store(*of_source)
 
-    def release_counted(self, watermark: int | None, later: Mapping[str, int] = NONE) -> None:
+    def release_counted(
+        self, watermark: int | None, later: Mapping[str, int] = NONE, at: Sequence[int] = ()
+    ) -> dict[int, list[int]]:
         """The same for rows that ROWS windows have already counted: they get the last ordinals that were counted, but
         for those of rows that come in later calls, whose numbers by stream are `later`. Older rows may be missing if
         they are in no window any more (`RowsWindow.horizon`). The old rows that are present then get ordinals that are
-        too large, but still in no window, because no newer row is missing."""
+        too large, but still in no window, because no newer row is missing. Returns by source, for each of the times
+        `at`, in order, how many rows are stored that are older."""
+        found = {source: [0] * len(at) for source in self.waiting}
         for source, batch, times in self._below(watermark):
             window = self._rows_windows.get(source)
+            if window is not None:
+                window.recount(times)
             end = 0 if window is None else window.rows - later.get(self._query.sources[source].stream.name, 0)
-            self._store(source, batch, times, None if window is None else np.arange(end - batch.num_rows, end))
+            ordinals = None if window is None else np.arange(end - batch.num_rows, end)
+            cuts = [0, *times.searchsorted(at).tolist(), times.size]
+            for number, (first, last) in enumerate(pairwise(cuts)):
+                some = slice(first, last)
+                rows = batch.slice(first, last - first)
+                self._store(source, rows, times[some], None if ordinals is None else ordinals[some])
+                if number < len(at):
+                    found[source][number] = self._executor.stems[source].rows.stored
+        return found
 
     def _below(self, watermark: int | None) -> Iterator[tuple[int, pa.RecordBatch, Ints]]:
         for source, waiting in self.waiting.items():
@@ -145,3 +173,7 @@ class Input:
     def nbytes(self) -> int:
         """Bytes of the waiting rows."""
         return sum(waiting.nbytes for waiting in self.waiting.values())
+
+
+def _same(one: Which, other: Which) -> bool:
+    return one is other or (one is not None and other is not None and np.array_equal(one, other))

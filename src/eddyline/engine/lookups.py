@@ -6,7 +6,8 @@ requests on (`Lookups`), at most once for each key and time to live, and feeds t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 from typing import Protocol
@@ -24,6 +25,10 @@ class Request:
     keys: pa.RecordBatch
     """The columns of the method, of the table's own types. Each key is there once; no value is NULL. For a scan: no
     column and no row."""
+    rank: int = 0
+    """Keys of a larger rank go first. Above 0 some keys may be asked already: they move forward in their line."""
+    takes_back: bool = False
+    """Take back what was asked of this index and is not begun. It may be answered all the same. There is no key."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,36 @@ class Answer:
     """False for a part of a scan after which more comes."""
     error: str | None = None
     """Why the lookup of all these keys has failed for good. Then there is no row."""
+    is_withdrawn: bool = False
+    """Whether these keys were taken back, and were not looked up. Then there is no row."""
+
+
+class Outgoing:
+    """Requests of a slot on their way. While nobody passes them on they are kept."""
+
+    def __init__(self) -> None:
+        self._kept: list[Request] = []
+        self._ask: Callable[[Sequence[Request]], None] = self._kept.extend
+
+    def send(self, requests: Iterable[Request]) -> None:
+        """Ask, at once if somebody passes requests on."""
+        self._ask([*requests])
+
+    @contextmanager
+    def through(self, ask: Callable[[Sequence[Request]], None]) -> Iterator[None]:
+        """Until the end of the context `ask` gets all requests, those that were kept first."""
+        kept = self._kept.copy()
+        self.clear()
+        ask(kept)
+        self._ask = ask
+        try:
+            yield
+        finally:
+            self._ask = self._kept.extend
+
+    def clear(self) -> None:
+        """Drop the requests that are kept."""
+        self._kept.clear()
 
 
 @dataclass(frozen=True)
@@ -58,12 +93,22 @@ class LookingUp(Protocol):
         are kept only because rows wait for others."""
         ...
 
-    def process(self, query_watermark: int | None) -> list[Request]:
-        """Join what was received or answered so far; returns what the tables are asked as a result."""
+    def process(self, query_watermark: int | None, ask: Callable[[Sequence[Request]], None]) -> None:
+        """Join what was received or answered so far. `ask` gets what the tables are asked as a result, at once: they
+        answer while the slot goes on."""
         ...
 
     def answer(self, answers: Sequence[Answer]) -> None:
         """Take answers, for `process`."""
+        ...
+
+    def note_answers(self, now: float) -> None:
+        """After the last answers of a batch, which came until now."""
+        ...
+
+    @property
+    def patience(self) -> float:
+        """How many seconds the slot may wait for answers before `process` asks other access methods."""
         ...
 
 
@@ -94,15 +139,27 @@ class Lookups(Protocol):
         ...
 
 
-def look_up(slot: LookingUp, lookups: Lookups, watermark: int | None, until: float, clock: Callable[[], float]) -> None:
-    """Join what a slot has received, ask for what it lacks, and join the answers, until nothing is asked or the time
-    `until`. What is not answered by then stays asked: the answers come in a later call. Where answers should be
-    forgotten, all are waited for: nothing is forgotten while rows wait."""
-    if slot.forget_answers(lookups.kept, clock()):
-        until = inf
+def look_up(
+    slot: LookingUp,
+    lookups: Lookups,
+    watermark: int | None,
+    until: float,
+    clock: Callable[[], float],
+    age: Callable[[], float],
+    most: int = 0,
+) -> None:
+    """Join what a slot has received, ask for what it lacks, and join the answers, until at most `most` keys are asked
+    or the time `until`. What is not answered by then stays asked: the answers come in a later call. Where answers
+    should be forgotten, all are waited for: nothing is forgotten while rows wait. `age` is the clock by which answers
+    grow old; with a checkpoint it is the same in all processes."""
+    if slot.forget_answers(lookups.kept, age()):
+        until, most = inf, 0
+    slot.answer(lookups.answers(0.0))
     while True:
-        lookups.ask(slot.process(watermark))
-        answers = lookups.answers(max(0.0, until - clock()))
-        if not answers:
-            return
+        slot.process(watermark, lookups.ask)
+        left = max(0.0, until - clock()) if lookups.asked > most else 0.0
+        answers = lookups.answers(min(left, slot.patience))
+        if not answers and left <= slot.patience:
+            break
         slot.answer(answers)
+    slot.note_answers(age())

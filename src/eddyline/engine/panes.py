@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eddyline.bound.aggregates import Accumulator, State
+from eddyline.bound.aggregates import Merging, State
 from eddyline.bound.group_ids import Ids, group_ids, representatives, widened
 from eddyline.engine.tuning import ENGINE, EngineTuning
 
@@ -91,7 +91,7 @@ def joined(parts: Sequence[Panes]) -> Panes:
     )
 
 
-def merged(cells: Panes, accumulators: Sequence[Accumulator]) -> Panes:
+def merged(cells: Panes, accumulators: Sequence[Merging]) -> Panes:
     """Unite equal cells; groups stay the same."""
     ids, count = group_ids([cells.first, cells.last, cells.group], len(cells))
     some = representatives(ids, count)
@@ -109,7 +109,7 @@ def trimmed(cells: Panes) -> Panes:
 
 
 def at_boundaries(
-    cells: Panes, upto: int, accumulators: Sequence[Accumulator], tuning: EngineTuning = ENGINE
+    cells: Panes, upto: int, accumulators: Sequence[Merging], tuning: EngineTuning = ENGINE
 ) -> Iterator[Panes]:
     """The cells at each boundary up to `upto`: with first = last, one per group and boundary, in ascending order.
 

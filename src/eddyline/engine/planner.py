@@ -15,6 +15,7 @@ from eddyline.engine.estimate import Child, Estimate, Share, cost_text
 from eddyline.engine.plan_source import FixedPlan, NewPlan, PlanSource, Running, how_asked
 from eddyline.engine.planner_snapshot import PlannerSnapshot, Probes, Selections
 from eddyline.engine.sampled import combinations, distinct, mean_weights
+from eddyline.errors import SettingError
 from eddyline.optimizer.optimizer import Optimizer, Outcome, StemContents
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.optimizer.timing import Usage
@@ -66,6 +67,13 @@ class Planner:
         eddy.follow(optimizer.orderings)
         if optimizer.call is not None:
             eddy.work.call = optimizer.call
+        if (verdict := optimizer.taken_verdict()) is not None:
+            what = f"the trial of {plan.tree.text([s.alias for s in self._query.sources])} is over"
+            eddy.decisions.add(
+                Decision(
+                    "trial", eddy.work.moment, what, verdict.why, verdict.measured, about="plan", paid=verdict.paid
+                )
+            )
         if proposal is not None:
             eddy.decisions.add(self._decision(proposal, plan, eddy.work.moment))
         return proposal
@@ -118,8 +126,12 @@ class Planner:
         if move is None:
             what = f"{now} stays" + (f", not {found}" if found != now else "")
             return Decision("plan", moment, what, why, proposal.measured)
+        expected = {"cpu": proposal.cost.cpu, "cpu before": proposal.now.cpu, "memory": proposal.cost.memory}
+        expected |= {"memory before": proposal.now.memory} | {f"move {k}": v for k, v in move.figures.items()}
         step = f"{move.tree.text(aliases)}, on the way to " if move.tree != proposal.tree else ""
-        return Decision("plan", moment, f"{now} -> {step}{found}", f"{why}; {move.text}", proposal.measured)
+        return Decision(
+            "plan", moment, f"{now} -> {step}{found}", f"{why}; {move.text}", proposal.measured, expected, about="plan"
+        )
 
     def changed(self, running: Running) -> None:
         """Restart from the current totals: the work since the last batch was loading, which is no sample of normal
@@ -194,6 +206,8 @@ def asked_plan(query: BoundQuery, settings: Settings) -> Tree:
     """The plan that the settings ask for, if the query can have it; with plan=auto the first plan."""
     tree = shape(settings.plan, [s.alias for s in query.sources])
     check(query, tree)
+    if settings.estimates == "on" and any(operator.grouped for operator in tree.below()):
+        raise SettingError(f"plan={settings.plan}: estimates=on needs a plan without +, which hides single rows")
     check_asks(query.asks, tree)
     return tree
 
@@ -210,7 +224,7 @@ def plan_source(
         plan.query.asks
         or settings.optimizer == "off"
         or sources < 2
-        or (sources == 2 and refusal(plan.query) is not None)
+        or (sources == 2 and (refusal(plan.query) is not None or settings.estimates == "on"))
     ):
         return FixedPlan(None)
     return Planner(plan, settings, clock, tuning)

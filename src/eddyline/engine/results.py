@@ -16,7 +16,10 @@ from eddyline.bound.evaluate import ErrorCount, evaluate
 from eddyline.bound.expr import Expr, SourceColumn
 from eddyline.bound.model import BoundQuery, GroupBy
 from eddyline.codec import Snapshot
+from eddyline.engine.clusters import Clusters
 from eddyline.engine.group_by import Grouping, GroupingSnapshot
+from eddyline.engine.match_key import MatchKey
+from eddyline.engine.panes import Panes
 from eddyline.engine.tuning import ENGINE, EngineTuning
 from eddyline.errors import InternalError
 from eddyline.plan.bounds import FOREVER
@@ -70,6 +73,10 @@ class Results(Protocol):
         """Restore from a snapshot."""
 
     @property
+    def committed(self) -> tuple[Panes, ...]:
+        """The cells of groups at the last commit; they are never changed."""
+
+    @property
     def next(self) -> int | None:
         """The first slide boundary, in microseconds, that is not emitted yet; None without slides."""
 
@@ -90,20 +97,29 @@ class Results(Protocol):
 
 
 class RowResults:
-    """SELECT without aggregates: each complete tuple is a row."""
+    """SELECT without aggregates: each complete tuple is a row. With SELECT PARTIAL, each partial one is, too."""
 
     rows = nbytes = 0
     next = None
+    committed = ()
 
     def __init__(self, query: BoundQuery, errors: ErrorCount) -> None:
         self._outputs, self._schema, self._errors = query.outputs, query.schema, errors
+        self._aliases = [source.alias for source in query.sources]
+        self._key = MatchKey(query) if query.partial else None
         self._out: list[pa.RecordBatch] = []
 
     def add(self, packet: Packet, values: Values, rows: Sequence[Rows]) -> None:
+        missing = [alias for source, alias in enumerate(self._aliases) if source not in packet.rows]
+        errors = ErrorCount() if missing else self._errors  # those of the full row count
         arrays = []
-        for output, field in zip(self._outputs, self._schema, strict=True):
-            array = evaluate(output.expr, values, packet.size, self._errors)
+        for output, field in zip(self._outputs, self._schema, strict=False):
+            array = evaluate(output.expr, values, packet.size, errors)
             arrays.append(array if array.type == field.type else array.cast(field.type))
+        if self._key is not None:
+            times = {s: rows[s].times.values[of] for s, of in packet.rows.items() if rows[s].timed}
+            text = pa.scalar(", ".join(missing) or None, pa.string())
+            arrays += [pa.repeat(text, packet.size), self._key.of(values, times)]
         self._out.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
 
     def advance(self, watermark: int) -> None:
@@ -152,24 +168,31 @@ class GroupResults:
         errors: ErrorCount,
         partial: bool = False,
         tuning: EngineTuning = ENGINE,
+        clusters: Clusters | None = None,
     ) -> None:
         self._query, self._slide, self._rows_windows = query, group.slide, rows_windows
-        self._grouping = Grouping(query, errors, partial, tuning)
+        self._clusters = clusters
+        self._grouping = Grouping(query, errors, partial, tuning, clusters)
         self._out: list[pa.RecordBatch] = []
         self._waiting: tuple[_WaitingTuples, ...] = ()
         self._committed: tuple[_WaitingTuples, ...] = ()
 
     def add(self, packet: Packet, values: Values, rows: Sequence[Rows]) -> None:
+        classes = () if self._clusters is None else self._clusters.of_tuples(packet, rows)
         if self._slide is None:
             nowhere = np.zeros(packet.size, np.int64)
-            self._grouping.add(values, packet.size, nowhere, nowhere)
+            self._grouping.add(values, packet.size, nowhere, nowhere, classes=classes)
             return
         first, last = boundaries(self._query, self._slide, rows, packet.rows, packet.size)
         if not self._rows_windows:
-            self._grouping.add(values, packet.size, first, last, packet.carried)
+            self._grouping.add(values, packet.size, first, last, packet.carried, classes)
             return
         places = {s: rows[s].ordinals(packet.rows[s]) for s in self._rows_windows}
         self._waiting = (*self._waiting, _WaitingTuples(dict(values), first, last, places))
+
+    @property
+    def committed(self) -> tuple[Panes, ...]:
+        return self._grouping.committed
 
     def advance(self, watermark: int) -> None:
         if self._slide is not None:
@@ -304,11 +327,12 @@ def results_of(
     errors: ErrorCount,
     partial: bool,
     tuning: EngineTuning = ENGINE,
+    clusters: Clusters | None = None,
 ) -> Results:
     """The results of a query. With `partial`, aggregates are emitted as cells, for `partial.combine`."""
     if query.group is None:
         return RowResults(query, errors)
-    return GroupResults(query, query.group, rows_windows, errors, partial, tuning)
+    return GroupResults(query, query.group, rows_windows, errors, partial, tuning, clusters)
 
 
 def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:

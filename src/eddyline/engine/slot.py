@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,9 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.answers import NewRows, all_rows
+from eddyline.engine.answers import NewRows
+from eddyline.engine.asked_again import AskedAgain
+from eddyline.engine.clusters import clusters_of
 from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.executor import Executor
 from eddyline.engine.gatherer import Gatherer
@@ -32,15 +35,19 @@ from eddyline.engine.lookups import Answer, AnswersKept, Request
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import asked_plan, plan_source
+from eddyline.engine.preferred_rows import PreferredRows
 from eddyline.engine.results import Results, results_of
 from eddyline.engine.split import Shipment
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Watermarks
 from eddyline.optimizer.pressure import NO_PRESSURE
 from eddyline.plan.bounds import FOREVER
+from eddyline.plan.judges import judges
 from eddyline.plan.partition import spill_axis
 from eddyline.plan.plan import plan_of
+from eddyline.plan.preference import Preference
 from eddyline.plan.tree import Tree
+from eddyline.routing.decisions import Decision
 from eddyline.routing.packet import Packet
 from eddyline.settings import Settings
 from eddyline.spill.accounts import TABLE, GroupAccounts, Spillable, Table
@@ -69,18 +76,21 @@ class Slot:
         tree: Tree | None = None,
         plans: MakePlanSource = plan_source,
         tuning: Tuning = DEFAULT,
+        owners: tuple[int, ...] = (),
     ) -> None:
         """With `partial`, aggregates are emitted as cells, for `partial.combine`. `tree` is the first plan, if it is
-        not the one of the settings."""
+        not the one of the settings. `owners` says which sources share a SteM (`Plan.owners`)."""
         self.query, self.settings, self.errors = query, settings, ErrorCount()
         self.arena = arena or Arena(tuning=tuning.state)
         self._meter, asked = CpuMeter(clock), asked_plan(query, settings)
         self.tuning, parts = tuning, (self.arena, clock, self._meter, self.errors)
         axis = spill_axis(plan_of(query), settings.groups) if settings.has_groups else None
-        self.executor = Executor(query, tree or asked, settings, *parts, self._complete, tuning, axis)
+        self.executor = Executor(query, tree or asked, settings, *parts, self._complete, tuning, axis, owners)
         self.plans = plans(self.executor.plan, settings, self._meter.clock, tuning.optimizer)
         self.input = Input(query, self.executor, self.errors)
-        self.results: Results = results_of(query, self.executor.rows_windows, self.errors, partial, tuning.engine)
+        clusters = clusters_of(query) if settings.estimates == "on" else None
+        windows = self.executor.rows_windows
+        self.results: Results = results_of(query, windows, self.errors, partial, tuning.engine, clusters)
         self.accounts = None if axis is None else GroupAccounts(axis, self.executor.source_stems)
         """Those of the groups that can leave memory."""
         gather = self.executor.gather if self.accounts is None else self._gather
@@ -96,6 +106,8 @@ class Slot:
         slot map by which it got them."""
         self.cpu = 0.0
         """CPU seconds of the last batch."""
+        self.preferred: PreferredRows | None = None
+        """Which rows of a batch come first."""
         self.pressure = NO_PRESSURE
         """The pressure of the input in this batch."""
         self.peak_rows = self.peak_bytes = 0
@@ -134,6 +146,19 @@ class Slot:
         self.plans.changed(self.executor)
         return gone
 
+    def prefer(self, preference: Preference, is_new: bool) -> None:
+        """Between a commit and the next batch: process rows that satisfy a condition first. `is_new`: it was another
+        one in the last batch."""
+        of, settings = judges(plan_of(self.query), preference.text), self.settings
+        keeps_order = self.query.counts_rows or settings.execution == "total"
+        self.preferred = PreferredRows(self.query, of, preference.since + 1, keeps_order) if of else None
+        access, eddy = self.executor.access, self.executor.eddy
+        if access is not None:
+            access.preferred, access.is_ranked = self.preferred, access.is_ranked and not is_new
+        if is_new:
+            what = f"rows with {preference.text} come first" if of else "no rows come first"
+            eddy.decisions.add(Decision("preference", eddy.work.moment, what, "the user has changed the preference"))
+
     def regroup(self) -> None:
         """Between a commit and the next batch: tuples that stand for several are made again, because groups are on
         other parallel tracks than before."""
@@ -165,8 +190,10 @@ class Slot:
     ) -> None:
         """Build the received rows as the state of a version, without probing: their results are already emitted, or
         rows wait for answers, and results at the watermark `held` and later may be missing."""
-        self.input.release_counted(query_watermark)
+        marks = AskedAgain() if self.executor.access is None else self.executor.access.marks
+        released = self.input.release_counted(query_watermark, at=[at for _, at in sorted(marks.watermarks.items())])
         self.executor.load()
+        marks.released(released, self.executor.built)
         self.watermark = query_watermark
         if held is None:
             self.executor.expire(watermarks, self.watermark)
@@ -179,12 +206,18 @@ class Slot:
         self.executor.make_states()
         self.plans.changed(self.executor)
 
+    def begin_load(self, batch: int) -> None:
+        """Before `load`: the rows of a batch are next, of those that the log has."""
+        if self.executor.access is not None:
+            self.executor.access.begin_load(batch, self.executor.source_stems)
+
     def load_answers(self, sections: Mapping[str, Sequence[pa.RecordBatch]]) -> None:
-        """Before `load`: take what the log has of the answers that this slot got."""
+        """Take what the log has of the answers that this slot got in the batch."""
         access = self.executor.access
-        for table, batches in ({} if access is None else access.load(sections)).items():
-            for batch in batches:
-                self.input.feed(table, batch)
+        if access is not None:
+            for table, new in access.load(sections):
+                self._take_answer(table, new)
+            access.end_load(sections, self.executor.source_stems)
 
     def resume(self, course: PlanCourse) -> None:
         """Take the course (`Executor.course`) of a slot whose state was lost. Call it after `load`."""
@@ -215,6 +248,9 @@ class Slot:
         later."""
         with self._meter.counted():
             self._take_in(query_watermark)
+            for packet in self.executor.waiting():
+                self._complete(packet)
+                self._gatherer.flush()
             final = _least(query_watermark if held is None else held.query, waits)
             if final is not None:
                 self.results.advance(final)
@@ -231,34 +267,59 @@ class Slot:
     def forget_answers(self, kept: Mapping[str, AnswersKept], now: float) -> bool:
         """Before anything else: forget answers of tables that are kept no longer. `now` is in seconds. Returns whether
         some are kept only because rows wait for others."""
-        assert self.executor.access is not None
-        return self.executor.access.forget(kept, now, self.executor.source_stems)
-
-    def process(self, query_watermark: int | None) -> list[Request]:
-        """Join what was received or answered so far; returns what the tables are asked as a result."""
         access = self.executor.access
         assert access is not None
-        with self._meter.counted():
+        access.batch = self.version
+        return access.forget(kept, now, self.watermark, self.executor.source_stems)
+
+    def note_answers(self, now: float) -> None:
+        """After the last answers of a batch."""
+        assert self.executor.access is not None
+        self.executor.access.note_answers(now, self.executor.source_stems)
+
+    def process(self, query_watermark: int | None, ask: Callable[[Sequence[Request]], None]) -> None:
+        """Join what was received or answered so far. `ask` gets what the tables are asked as a result, at once: they
+        answer while the slot goes on. Complete tuples are gathered by `advance`: their rows stay until then."""
+        access = self.executor.access
+        assert access is not None
+        with self._meter.counted(), access.outgoing.through(ask):
             access.seed()
-            self._take_in(query_watermark)
-        return access.requests()
+            if not access.is_ranked:
+                access.rank_again(self.executor.source_stems, self.executor.eddy.gather)
+            self.input.release(query_watermark)
+            self.executor.take_in()
+            access.look()
+        for decision in access.decisions:
+            self.executor.eddy.decisions.add(replace(decision, at=sum(self.executor.built)))
+        access.decisions.clear()
+
+    @property
+    def patience(self) -> float:
+        """How many seconds the slot may wait for answers before `process` asks other access methods."""
+        assert self.executor.access is not None
+        return min(table.competing.patience for table in self.executor.access.tables.values())
 
     def answer(self, answers: Iterable[Answer]) -> None:
         """Take answers of tables, for `process`."""
         access = self.executor.access
         assert access is not None
         with self._meter.counted():
-            found: dict[tuple[str, int, int], list[NewRows]] = {}
+            by_method: dict[tuple[str, int], list[Answer]] = {}
             for answer in answers:
-                for new in access.answered(answer, self.executor.built):
-                    found.setdefault((answer.table, answer.method, new.mark), []).append(new)
-            for (table, _, _), some in found.items():
-                together = all_rows(some)
-                sources = access.tables[table].sources
-                before = [self.executor.stems[source].rows.stored for source in sources]
-                self.input.feed(table, together.rows)
-                for source, first in zip(sources, before, strict=True):
-                    access.came(source, first, self.executor.stems[source].rows.stored, together)
+                by_method.setdefault((answer.table, answer.method), []).append(answer)
+            for (table, _), some in by_method.items():
+                for new in access.answered(some):
+                    rows = new.rows if self.preferred is None else self.preferred.in_order(table, new.rows)
+                    self._take_answer(table, replace(new, rows=rows))
+
+    def _take_answer(self, table: str, new: NewRows) -> None:
+        access, stems = self.executor.access, self.executor.stems
+        assert access is not None
+        sources = access.tables[table].sources
+        before = [stems[source].rows.stored for source in sources]
+        self.input.feed(table, new.rows)
+        for source, first in zip(sources, before, strict=True):
+            access.came(source, first, stems[source].rows.stored, new)
 
     def end(self, newest: int | None) -> None:
         """Flush everything that waits: every stream has ended. `newest` is the newest time of any readable row."""

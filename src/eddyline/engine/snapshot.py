@@ -105,11 +105,12 @@ def prepared(
     partial: bool,
     plans: MakePlanSource,
     tuning: Tuning,
+    owners: tuple[int, ...] = (),
 ) -> Slot:
     """A slot with the plan and the migration of a snapshot, ready for `restore`. It takes as many regions of the arena
     as the slot of the snapshot had."""
     aliases, moving = [s.alias for s in query.sources], saved.migration
-    slot = Slot(query, settings, arena, clock, partial, parse_tree(saved.plan, aliases), plans, tuning)
+    slot = Slot(query, settings, arena, clock, partial, parse_tree(saved.plan, aliases), plans, tuning, owners)
     if moving is not None:
         slot.executor.migrate(parse_tree(moving.plan, aliases), moving.parallel, moving.first)
     return slot
@@ -149,13 +150,15 @@ def small_state(slot: Slot) -> tuple[SmallState, Named]:
     windows, and how many rows these windows have counted."""
     results, batches = slot.results.small_state()
     batches = batches if slot.executor.access is None else [*batches, *slot.executor.access.small_state()]
-    at = -FOREVER if slot.watermark is None else slot.watermark, slot.results.next
+    held = slot.executor.held
+    final = -FOREVER if slot.watermark is None else slot.watermark
+    at = final if held is None else min(final, held), slot.results.next
     return SmallState(results, {s: window.counted(*at) for s, window in slot.executor.rows_windows.items()}), batches
 
 
 def restore_small_state(slot: Slot, numbers: SmallState, batches: Named) -> None:
     """Restore from the small state of one slot; or from the batches of several slots and the numbers of any of them,
-    which are the same in all."""
+    which are the same in all. A job that asks tables keeps its slots, so there it is that of one."""
     slot.results.restore_small_state(numbers.results, batches)
     if slot.executor.access is not None:
         slot.executor.access.restore_small_state(batches)
@@ -165,4 +168,4 @@ def restore_small_state(slot: Slot, numbers: SmallState, batches: Named) -> None
 
 def counted(slot: Slot) -> dict[int, int | None]:
     """For each source with a ROWS window, the time before which rows are in no window any more; None: unknown."""
-    return {source: window.horizon for source, window in slot.executor.rows_windows.items()}
+    return {source: window.horizon(slot.executor.held) for source, window in slot.executor.rows_windows.items()}

@@ -30,6 +30,7 @@ from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import decode
 from eddyline.engine.intake import as_it_travels, classify, columns_for, event_times
 from eddyline.engine.key_sketch import KeySketch
+from eddyline.engine.seen_rows import SeenStreams
 from eddyline.plan.partition import (
     CODES,
     Partitioning,
@@ -99,6 +100,8 @@ class Split:
         """Keys that several slots share; only where there is one axis."""
         self.sketch: KeySketch | None = None
         """Counts the keys of shipped rows, if somebody wants to know."""
+        self.seen: SeenStreams | None = None
+        """Counts used rows by cluster, if somebody wants to know."""
         self.errors = ErrorCount()
         self.streams = {s.stream.name: s.stream for s in plan.query.sources}
         self.needed = {name: self._needed_columns(name) for name in self.streams}
@@ -120,6 +123,9 @@ class Split:
         rows."""
         intake = classify(self.streams[stream], as_it_travels(batch), late_before, newest)
         used = intake.used.num_rows
+        if self.seen is not None and used:
+            times = columns_for(self.streams[stream], intake.used, [self.streams[stream].time or ""]).column(0)
+            self.seen.add(stream, event_times(times))
         shipments = self._shipments(stream, intake.used) if used else []
         times = intake.newest, intake.oldest, intake.behind
         return SplitBatch(shipments, used, intake.late, intake.dead, intake.reasons, *times)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eddyline.counts import Counts
+from eddyline.engine.watermarks import Reached
 from eddyline.spill.group_table import GroupTable
 
 
@@ -42,6 +43,18 @@ class DiskSize:
 
 
 @dataclass(frozen=True)
+class SlotStanding:
+    """The numbers of one slot at one moment."""
+
+    slot: int
+    rows: int
+    """Rows that it holds."""
+    bytes: int
+    cpu: float
+    """CPU seconds that it has taken for rows in this run."""
+
+
+@dataclass(frozen=True)
 class Standing:
     """The numbers of a run at one moment."""
 
@@ -54,6 +67,8 @@ class Standing:
     """The largest state at the end of a batch of this run, before expired rows were released."""
     watermark: int | None = None
     """The query's watermark, in microseconds since 1970; None: not known yet."""
+    reached: Reached = field(default_factory=Reached)
+    """How far the streams have come."""
     waiting: int = 0
     """Rows, and cells of groups, that wait for the watermark and are kept for the next run."""
     disk: DiskSize = field(default_factory=DiskSize)
@@ -67,3 +82,7 @@ class Standing:
     """How often a slot rebuilt its state from the log in this run."""
     finished: bool = False
     """Whether the streams have ended and all results are emitted, so that no run can continue the job."""
+    prefer: str = ""
+    slots: tuple[SlotStanding, ...] = ()
+    """The slots after the last batch."""
+    """The condition of rows that come first; empty: no row is preferred."""

@@ -88,7 +88,7 @@ class Sweep:
         self._at_a_time = min(1 << 16, max(1 << 10, self._size >> 9))
         """Rows that go round an eddy at a time: a slice has a few hundred times as many bytes."""
         self._spread = self._tuning.sweep_spread if log.mapped else 1
-        self._plan = plan_of(slot.query, self._axis.tree)
+        self._plan = plan_of(slot.query, self._axis.tree, tables_first=False)
         self._leading = [source for source in range(len(slot.query.sources)) if self._axis.has(source)]
         self._since = 0
         """The first epoch until which one of the swept groups is clean."""

@@ -35,6 +35,14 @@ class EngineTuning:
     pass_seconds: float = 3e-9
     """Seconds to pass over a row that is too new to match."""
 
+    # SteMs (plan/sharing.py)
+    shares_stems: bool = True
+    """Whether aliases of a stream that always have the same rows keep them in one SteM."""
+
+    # Tables that are asked (lookups.py)
+    most_asked: int = 65536
+    """While more input waits, a batch does not wait for answers unless more keys than these are asked."""
+
     # Results (gatherer.py, partial.py, group_by.py, panes.py)
     result_rows: int = 65536
     """The number of complete tuples that are gathered together."""
@@ -48,6 +56,32 @@ class EngineTuning:
     """The most cells of a chunk that is emitted at a time."""
     chunk_bytes: int = 1 << 22
     """The most bytes of these cells, repeated for every boundary at which they are live."""
+
+    # Access methods (competing.py, hybrid.py)
+    trial_keys: int = 64
+    """The most keys that a method is asked which is not the best one."""
+    trial_every: int = 32
+    """Of so many requests one is also for the methods that are not the best."""
+    method_fade: float = 0.5
+    """The weight of the earlier answers of a method beside a new one."""
+    method_margin: float = 1.5
+    """Another method is the best one if it answers so many times sooner."""
+    overdue: float = 4.0
+    """A key is asked of another method, too, if one takes so many times as long for it as the other would."""
+    overdue_least: float = 0.05
+    """But not before so many seconds."""
+    failed_seconds: float = 30.0
+    """A lookup that fails counts as one that takes so long."""
+    hybrid_parts: int = 4
+    """The parts of a scan after which it is compared with the indexes."""
+    hybrid_sample: int = 64
+    """The most rows of a part that are looked at to see how many of them are wanted."""
+    hybrid_windows: int = 32
+    """After so many comparisons without a change the other case is tried again."""
+    hybrid_margin: float = 1.1
+    """The indexes are left if the scan alone brings so many times as many wanted keys."""
+    scan_gain: float = 1.0
+    """What a key that the scan brings is worth beside one that an index answers. With 0 indexes are never left."""
 
     # Sweeps (sweep.py)
     sweep_share: float = 0.2

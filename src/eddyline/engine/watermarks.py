@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from eddyline.bound.model import BoundStream
 from eddyline.plan.bounds import FOREVER
+from eddyline.routing.decisions import Decision
 
 Clock = Callable[[], float]
 
@@ -130,6 +131,7 @@ class Silence:
         self._heard: dict[str, float] = {}
         self._now = 0.0
         self._idle: frozenset[str] = frozenset()
+        self._decisions: list[Decision] = []
 
     def begin(self, unread: Iterable[str] = ()) -> list[str]:
         """Begin a batch that may leave rows of the `unread` streams for later; returns the quiet streams. They can
@@ -142,10 +144,22 @@ class Silence:
 
     def after(self, heard: Iterable[str], idle: Collection[str], ended: Collection[str] = ()) -> None:
         """Record the streams that had rows in the batch (`heard`), those that are idle (Watermarks.idle) and those that
-        have ended. Changes are written to the log."""
+        have ended. Changes are decisions, and are written to the log."""
         self._heard |= dict.fromkeys(heard, self._now)
         for stream in sorted(set(idle) - self._idle):
-            _log.warning("%s is idle: no row for %g s; it does not hold the watermark back", stream, self._timeout)
+            silent = {"silent": self._now - self._heard.get(stream, self._now), "idle_timeout": self._timeout or 0.0}
+            self._decide(
+                f"{stream} is idle", f"no row for {self._timeout:g} s; it does not hold the watermark back", silent
+            )
         for stream in sorted(self._idle.difference(idle, ended)):
-            _log.warning("%s is not idle any more", stream)
+            self._decide(f"{stream} is not idle any more", "it has rows again", {})
         self._idle = frozenset(idle)
+
+    def _decide(self, what: str, why: str, measured: Mapping[str, float]) -> None:
+        _log.warning("%s: %s", what, why)
+        self._decisions.append(Decision("idle", 0, what, why, measured))
+
+    def decisions(self) -> list[Decision]:
+        """The decisions since the last call, each of which is a stream that became idle or came back."""
+        taken, self._decisions = self._decisions, []
+        return taken

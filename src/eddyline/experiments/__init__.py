@@ -56,11 +56,11 @@ class Experiment:
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
-        Experiment("teddies-6", "run time of packets over that of tuples, by join selectivity", "teddies", "figure_6"),
+        Experiment("teddies-6", "run time of packets over one queue of tuples, by selectivity", "teddies", "figure_6"),
         Experiment("teddies-7", "occupancy of the meta-queues when scheduled, by selectivity", "teddies", "figure_7"),
-        Experiment("teddies-8", "the same as teddies-6, by the cost of a routing decision", "teddies", "figure_8"),
-        Experiment("overheads-5", "eddies over static plans: three selections", "overheads", "figure_5"),
-        Experiment("overheads-6", "eddies over static plans: star joins of 3 to 5 streams", "overheads", "figure_6"),
+        Experiment("teddies-8", "packets over tuples, by the cost of a routing decision", "teddies", "figure_8"),
+        Experiment("overheads-5", "eddies over predicates in the scan: three selections", "overheads", "figure_5"),
+        Experiment("overheads-6", "eddies and static trees over hash joins: 3 to 5 streams", "overheads", "figure_6"),
         Experiment("overheads-7", "eddies over static plans: tables asked by an index", "overheads", "figure_7"),
         Experiment("access-8-output", "simulated: results of an index join by time", "index_joins", "figure_8_output"),
         Experiment("access-8-probes", "simulated: probes of the index by time", "index_joins", "figure_8_probes"),
@@ -71,6 +71,8 @@ EXPERIMENTS = {
         Experiment("access-11", "simulated: results while a source stalls", "spanning_tree", "figure_11"),
         Experiment("access-11-slow", "simulated: the same, the stream comes slowly", "spanning_tree", "slow"),
         Experiment("access-12", "simulated: results by index, by scan and by both", "hybrid", "figure_12"),
+        Experiment("access-13", "simulated: preferred results and others, by both", "preferring", "figure_13"),
+        Experiment("access-13-early", "simulated: the same, the stream is there early", "preferring", "early"),
         Experiment("plans-1", "what plans need of the CPU and memory there is, table 8.1", "plan_sets", "figure_1"),
         Experiment("plans-2", "results by time, set 1 of table 8.1", "plan_sets", "figure_2"),
         Experiment("plans-3", "tuples in states and input queues by time, set 1", "plan_sets", "figure_3"),
@@ -113,6 +115,7 @@ EXPERIMENTS = {
         Experiment(
             "spill-alternating", "results by which groups leave first, load that alternates", "spilling", "alternating"
         ),
+        Experiment("spill-delay", "results by time, by how long they may wait for rows on disk", "spilling", "delays"),
         Experiment("spill-14", "real slots: CPU by the ratio below which groups move", "moving_groups", "figure_14"),
         Experiment("spill-15", "real slots: CPU by the least time between moves", "moving_groups", "figure_15"),
         Experiment("spill-16", "real slots: state of two slots that are busy in turns", "moving_groups", "figure_16"),

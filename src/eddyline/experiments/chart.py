@@ -13,6 +13,8 @@ from eddyline.errors import JobError
 
 MISSING = "a PNG needs matplotlib, which is not installed: pip install 'eddyline[plots]'"
 _INCHES, _DOTS = (7.6, 4.6), 80
+_COLOURS = 10
+"""matplotlib repeats its colours after so many lines."""
 
 Series = Mapping[str, Sequence[tuple[str | int, float]]]
 """The (x, y) points of each line, by the line's label."""
@@ -34,11 +36,14 @@ class Chart:
 def draw(chart: Chart, path: Path) -> None:
     """Write a PNG; JobError with a line about what to install if matplotlib is missing."""
     try:
+        from matplotlib import colormaps
         from matplotlib.figure import Figure
     except ImportError:
         raise JobError(MISSING) from None
     figure = Figure(figsize=_INCHES, dpi=_DOTS, layout="constrained")
     axes = figure.subplots()
+    if len(chart.series) > _COLOURS:
+        axes.set_prop_cycle(color=[colormaps["tab20"](number) for number in range(20)])
     ticks = list(dict.fromkeys(x for points in chart.series.values() for x, _ in points))
     width = 0.8 / max(1, len(chart.series))
     for number, (label, points) in enumerate(chart.series.items()):

@@ -7,7 +7,7 @@ seconds. Sides differ in the access methods that W is declared with.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -45,17 +45,24 @@ def figure_12(quick: bool, say: Say) -> Figure:
     return compared(sides, "Q4: results, by access methods of W", "results so far")
 
 
-def run(quick: bool, methods: str, is_one_server: bool = False) -> TimedRun:
-    """Q4 with these access methods; the scan and the index are answered by one server or by two."""
+def run(
+    quick: bool,
+    methods: str,
+    is_one_server: bool = False,
+    rate: float = R_RATE,
+    prefer: Mapping[float, str] | None = None,
+) -> TimedRun:
+    """Q4 with these access methods; the scan and the index are answered by one server or by two. `rate` is that of R,
+    and `prefer` has preferences by time."""
     rows = 100 if quick else 1000
     r, w = (np.random.default_rng(seed).permutation(rows) for seed in (1, 2))
-    job = timed_job(Q4, pa.record_batch({"key": r}), R_RATE, {"W": (pa.record_batch({"key": w}), methods)})
+    job = timed_job(Q4, pa.record_batch({"key": r}), rate, {"W": (pa.record_batch({"key": w}), methods)})
     first, second = Server(), Server()
     scan = Speed(SCAN_SECONDS, lambda: first)
     index = Speed(PROBE_SECONDS, lambda: first if is_one_server else second)
     declared = job.query.sources[1].stream.methods
     speeds = {("W", number): scan if method.is_scan else index for number, method in enumerate(declared)}
-    return job.run(speeds, Settings(check=quick))
+    return job.run(speeds, Settings(check=quick), prefer=prefer)
 
 
 def behind(hybrid: Course, others: Sequence[Course], share: float) -> float:

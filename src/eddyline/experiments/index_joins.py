@@ -17,7 +17,7 @@ from eddyline.experiments import Figure, Say
 from eddyline.experiments.chart import Chart
 from eddyline.experiments.encapsulated import Cache, IndexJoin, joined
 from eddyline.experiments.table import Table
-from eddyline.experiments.timed_lookups import Clock, Server, Speed
+from eddyline.experiments.timed_lookups import Server, Speed
 from eddyline.experiments.timed_run import Course, TimedJob, TimedRun, bend, course_of, timed_job
 from eddyline.settings import Settings
 
@@ -84,7 +84,7 @@ def q1(quick: bool, seconds: float = PROBE_SECONDS) -> tuple[TimedRun, Course, C
 
 def figure_8_caches(quick: bool, say: Say) -> Figure:
     """Results of Q2 by time: two indexes of one table, one cache or two."""
-    rows, clock, random = r_rows(quick), Clock(), Random(2)
+    rows, random = r_rows(quick), Random(2)
     learning = rows.num_rows // 5
     job = timed_job(Q2, rows, R_RATE, {"S": (same_rows(quick), "INDEX ON (x) INDEX ON (y)")})
     servers = Server(), Server()
@@ -92,8 +92,11 @@ def figure_8_caches(quick: bool, say: Say) -> Figure:
     def route(row: int) -> int:
         return random.randrange(2) if row < learning else 1
 
-    speed = Speed(PROBE_SECONDS, lambda: servers[route(job.arrived(clock.now) - 1)])
-    run = job.run({("S", 0): speed, ("S", 1): speed}, Settings(check=quick), clock)
+    speeds = {
+        ("S", 0): Speed(PROBE_SECONDS, lambda: servers[0]),
+        ("S", 1): Speed(PROBE_SECONDS, lambda: servers[1]),
+    }
+    run = job.run(speeds, Settings(check=quick))
     sides = {STEMS: run.results}
     probes = {STEMS: run.probes("S").total}
     routes = [route(row) for row in range(rows.num_rows)]

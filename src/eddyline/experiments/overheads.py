@@ -2,18 +2,18 @@
 
 The queries are the paper's, over streams with the rows of its tables `tenk`. Every plan costs the same, so the extra
 time of an eddy over a static plan is the price of adaptivity. A static plan is `router=fixed`; an eddy orders by rank,
-as in the paper, and revises its decisions every `reroute_every` tuples. Both run with adaptive packets and per tuple.
-Each eddy is compared with the static plan of the same packets, and with a static plan that has a whole micro-batch in a
-packet, as a system that never adapts would.
+as in the paper, and revises its decisions every `reroute_every` tuples. The paper's own baselines are beside them: its
+base system evaluates predicates in the scan (figure 5) and joins by hash tables that are built first (figure 6), and
+there is a static tree of symmetric hash joins. All of them run with adaptive packets and per tuple, and each is
+compared with the others of the same packets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from statistics import median
-from time import perf_counter
+from time import thread_time
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +24,10 @@ from eddyline.bound.bind import bind
 from eddyline.bound.udf import registered, udf
 from eddyline.cql.script import parse
 from eddyline.experiments import Figure, Say
-from eddyline.experiments.chart import Chart, Series
+from eddyline.experiments.chart import Chart
 from eddyline.experiments.instant_lookups import InstantLookups
 from eddyline.experiments.rounds import Replay, ratio, spread, take_turns
+from eddyline.experiments.scanned import ScannedPredicates
 from eddyline.experiments.table import Table
 from eddyline.settings import Settings
 
@@ -44,46 +45,63 @@ INPUT_BATCH = 1000
 _QUICK_ROWS = 300
 _PADDING = 25
 """Columns that no query names: with them a row has 240 bytes (the paper's have 244)."""
-COLUMNS = ("query", "packet", "plan", "reroute_every", "seconds", "over_static", "over_large", "spread")
-"""over_static: seconds over those of the static plan with the same `packet`; over_large: over those of the static plan
-with large packets."""
+COLUMNS = ("query", "packet", "plan", "reroute_every", "seconds", "over_base", "over_static", "over_large", "spread")
+"""over_base, over_static: seconds over those of the base system, and of the static plan, with the same `packet`;
+over_large: over those of the static plan with large packets."""
 LARGE, ADAPTIVE, SINGLE = "65536", "adaptive", "1"
 _WORDS = {SINGLE: "tuples", ADAPTIVE: "packets"}
 _PACKET: dict[str, int | None] = {LARGE: 65536, ADAPTIVE: None, SINGLE: 1}
 Side = tuple[str, str, int | str]
 """Packet, plan, reroute_every."""
+Points = list[tuple[str | int, float]]
+Sides = dict[Side, tuple[Replay, Settings]]
+SCAN, HASH_JOIN, TREE, STATIC, EDDY = "scan", "hash join", "SHJ tree", "static", "eddy"
+"""The plans: three of the paper's static ones; the fixed order of modules; the eddy."""
 
 
 def figure_5(quick: bool, say: Say) -> Figure:
-    """Three selections that every row passes."""
+    """Three selections that every row passes. The base system evaluates them in the scan; `No-Delay` without a call, as
+    the paper writes it."""
     _register()
-    rows = _QUICK_ROWS if quick else ROWS
-    data = {"tenk1": tenk(rows, 1)}
+    data = {"tenk1": tenk(_QUICK_ROWS if quick else ROWS, 1)}
     table = Table(COLUMNS)
-    filters = _job(data, "SELECT COUNT(*) AS n FROM tenk1 WHERE two < 2 AND four < 4 AND ten < 10")
-    _compare(table, "Filters", {(LARGE, "static", "-"): (filters, _static(LARGE))}, quick, say)
     calls = {"No-Delay": "same({})"} | {f"Delay-{x}": f"delay({{}}, {x})" for x in DELAYS}
     for name, call in calls.items():
-        where = " AND ".join(f"{call.format(column)} < {limit}" for column, limit in _LIMITS.items())
-        job = _job(data, f"SELECT COUNT(*) AS n FROM tenk1 WHERE {where}")
-        _compare(table, name, _sides(job), quick, say)
-    return _figure(table, "Eddies with selections")
+        scanned = _counted(data, "{}" if name == "No-Delay" else call)
+        base: Sides = {(ADAPTIVE, SCAN, "-"): (_in_the_scan(scanned, MICRO_BATCH), _static(ADAPTIVE))}
+        base[SINGLE, SCAN, "-"] = _in_the_scan(scanned, 1), _static(SINGLE)
+        _compare(table, name, base | _sides(_counted(data, call)), SCAN, quick, say)
+    return _figure(table, "Eddies with selections", SCAN)
+
+
+def _counted(data: Streams, call: str) -> Replay:
+    where = " AND ".join(f"{call.format(column)} < {limit}" for column, limit in _LIMITS.items())
+    return _job(data, f"SELECT COUNT(*) AS n FROM tenk1 WHERE {where}")
+
+
+def _in_the_scan(job: Replay, at_a_time: int) -> Replay:
+    """The same query, its predicates in the scan."""
+    scan = ScannedPredicates(job.query.predicates, at_a_time)
+    return Replay(replace(job.query, predicates=()), job.data, MICRO_BATCH, scan=scan)
 
 
 def figure_6(quick: bool, say: Say) -> Figure:
-    """Star joins in which every row finds one partner in each other stream."""
+    """Star joins in which every row finds one partner in each other stream. The base system has all streams but the
+    first as tables, which are built first."""
     rows = _QUICK_ROWS if quick else ROWS
     table = Table(COLUMNS)
     for what, select in (("All", "*"), ("Count", "COUNT(*) AS n")):
         for ways in WAYS[:1] if quick else WAYS:
             data = {f"tenk{i}": tenk(rows, i) for i in range(1, ways + 1)}
-            where = " AND ".join(f"tenk1.unique2 = {other}.unique2" for other in list(data)[1:])
+            first, *others = data
+            where = " AND ".join(f"{first}.unique2 = {other}.unique2" for other in others)
             text = f"SELECT {select} FROM {', '.join(data)} WHERE {where}"
-            hashed: dict[Side, tuple[Replay, Settings]] = {
-                (LARGE, "hash join", "-"): (_job(data, text, tables=list(data)[1:]), _static(LARGE))
-            }
-            _compare(table, f"Select-{what}-{ways}", _sides(_job(data, text)) | hashed, quick, say)
-    return _figure(table, "Eddies with symmetric hash joins")
+            job, hashed = _job(data, text), _job(data, text, tables=others)
+            tree = reduce(lambda left, right: f"({left} {right})", data)
+            base: Sides = {(packet, HASH_JOIN, "-"): (hashed, _static(packet)) for packet in _WORDS}
+            base |= {(packet, TREE, "-"): (job, replace(_static(packet), plan=tree)) for packet in _WORDS}
+            _compare(table, f"Select-{what}-{ways}", base | _sides(job), HASH_JOIN, quick, say)
+    return _figure(table, "Eddies with symmetric hash joins", HASH_JOIN, TREE)
 
 
 def figure_7(quick: bool, say: Say) -> Figure:
@@ -93,8 +111,8 @@ def figure_7(quick: bool, say: Say) -> Figure:
     for ways in WAYS[:1] if quick else WAYS:
         data = {f"hundredk{i}": tenk(rows, i) for i in range(1, ways + 1)}
         for share in SHARES[:1] if quick else SHARES:
-            _compare(table, f"{ways}-{share}", _sides(_asking(data, share)), quick, say)
-    return _figure(table, "Eddies with index joins")
+            _compare(table, f"{ways}-{share}", _sides(_asking(data, share)), STATIC, quick, say)
+    return _figure(table, "Eddies with index joins", STATIC)
 
 
 def _asking(data: Streams, share: int) -> Replay:
@@ -142,53 +160,60 @@ def _static(packet: str) -> Settings:
     return Settings(router="fixed", packet=_PACKET[packet], input_batch=INPUT_BATCH, plan="mjoin")
 
 
-def _sides(job: Replay) -> dict[Side, tuple[Replay, Settings]]:
-    sides: dict[Side, tuple[Replay, Settings]] = {(packet, "static", "-"): (job, _static(packet)) for packet in _PACKET}
-    for packet in (ADAPTIVE, SINGLE):
+def _sides(job: Replay) -> Sides:
+    sides: Sides = {(packet, STATIC, "-"): (job, _static(packet)) for packet in _PACKET}
+    for packet in _WORDS:
         for every in REROUTE_EVERY:
-            eddy = replace(_static(packet), router="rank", reroute_every=every)
-            sides[packet, "eddy", every] = job, eddy
+            sides[packet, EDDY, every] = job, replace(_static(packet), router="rank", reroute_every=every)
     return sides
 
 
-def _compare(table: Table, query: str, sides: Mapping[Side, tuple[Replay, Settings]], quick: bool, say: Say) -> None:
+def _compare(table: Table, query: str, sides: Sides, base: str, quick: bool, say: Say) -> None:
     """Measure all sides of a query, and add a row for each. The per-tuple sides take a hundred times as long and have
-    rounds of their own."""
+    rounds of their own. `base` is the plan of the base system; it has no large packets."""
     for job, settings in sides.values():
         job.first_rows().run(settings)
     seconds: dict[Side, list[float]] = {}
     for single in (False, True):
         group = {side: partial(job.turns, s) for side, (job, s) in sides.items() if (s.packet == 1) == single}
-        seconds |= take_turns(group, quick)[0] if group else {}
+        seconds |= take_turns(group, quick)[0]
     for (packet, plan, every), measured in seconds.items():
-        same, large = seconds[packet, "static", "-"], seconds[LARGE, "static", "-"]
-        over = ratio(measured, same), ratio(measured, large)
+        beside = seconds.get((packet, base, "-"), seconds[ADAPTIVE, base, "-"])
+        same, large = seconds[packet, STATIC, "-"], seconds[LARGE, STATIC, "-"]
+        over = ratio(measured, beside), ratio(measured, same), ratio(measured, large)
         table.add(query, packet, plan, every, median(measured), *over, spread(measured))
     say(f"{query}: done")
 
 
-def _figure(table: Table, title: str) -> Figure:
-    """A figure of the eddies over the static plan with the same packets, and of the plans that never adapt."""
-    series = {
-        f"E({every}) {_WORDS[packet]}": _points(table, "over_static", packet=packet, plan="eddy", reroute_every=every)
-        for packet in (SINGLE, ADAPTIVE)
-        for every in REROUTE_EVERY
-    }
-    beside: Series = {
-        "static large, seconds": _points(table, "seconds", packet=LARGE, plan="static"),
-        "static packets / large": _points(table, "over_large", packet=ADAPTIVE, plan="static"),
-        "static tuples / large": _points(table, "over_large", packet=SINGLE, plan="static"),
-        "hash join / large": _points(table, "over_large", plan="hash join"),
+def _figure(table: Table, title: str, base: str, *others: str) -> Figure:
+    """A figure of the eddies, the static plan and other plans over the base system with the same packets."""
+    series: dict[str, Points] = {}
+    for packet, word in _WORDS.items():
+        for every in REROUTE_EVERY:
+            label = f"E({every}) {word}"
+            series[label] = _points(table, "over_base", packet=packet, plan=EDDY, reroute_every=every)
+        for plan in (STATIC, *others):
+            if plan != base:
+                series[f"{plan} {word}"] = _points(table, "over_base", packet=packet, plan=plan)
+    beside: dict[str, Points] = {}
+    if base != STATIC:
+        for every in REROUTE_EVERY[:2]:
+            label = f"E({every}) / static, tuples"
+            beside[label] = _points(table, "over_static", packet=SINGLE, plan=EDDY, reroute_every=every)
+    beside |= {
+        f"{base} tuples, seconds": _points(table, "seconds", packet=SINGLE, plan=base),
+        f"{base} packets, seconds": _points(table, "seconds", packet=ADAPTIVE, plan=base),
+        "static large, seconds": _points(table, "seconds", packet=LARGE, plan=STATIC),
         "rounds apart": [
             (query, max(float(row["spread"]) for row in table.where(query=query)))
             for query in dict.fromkeys(str(row["query"]) for row in table.where())
         ],
     }
-    chart = Chart(title, "query", "run time / static plan, same packets", series, bars=True, level=1.0)
-    return Figure(table, chart, {label: points for label, points in beside.items() if points})
+    chart = Chart(title, "query", f"run time / {base}, same packets", series, bars=True, level=1.0)
+    return Figure(table, chart, beside)
 
 
-def _points(table: Table, y: str, **wanted: str | int) -> list[tuple[str | int, float]]:
+def _points(table: Table, y: str, **wanted: str | int) -> Points:
     return [(str(row["query"]), float(row[y])) for row in table.where(**wanted)]
 
 
@@ -205,7 +230,7 @@ def _register() -> None:
     def delay(value: NDArray[np.int64], micros: NDArray[np.int64]) -> NDArray[np.int64]:
         pause = float(micros[0]) / 1e6
         for _ in range(len(value)):
-            until = perf_counter() + pause
-            while perf_counter() < until:
+            until = thread_time() + pause
+            while thread_time() < until:
                 pass
         return value

@@ -1,16 +1,16 @@
 """Comparing runs: the same query over the same rows with different settings, taking turns.
 
 Sides take turns by micro-batch: every side has an engine of its own, and all sides get the k-th micro-batch before any
-side gets the next, so other load on the machine affects all of them alike. A round runs every side once, or several
-times if that is short. The ratio of two sides is the median of the ratios of their rounds. All sides must give the same
-answer.
+side gets the next, so other load on the machine affects all of them alike. Times are CPU seconds of this process. A
+round runs every side once, or several times if that is short. The ratio of two sides is the median of the ratios of
+their rounds. All sides must give the same answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from statistics import median
-from time import perf_counter
+from time import process_time
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -30,6 +30,8 @@ LEAST = 2.0
 """The least seconds of a round."""
 _WARM_UP = 64
 Prepare = Callable[[BatchEngine], None]
+Scan = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""What is done with rows of a stream before the engine gets them."""
 Turns = Generator[None, None, tuple[Answer, BatchEngine]]
 """A run as a generator that yields after every micro-batch."""
 
@@ -38,10 +40,16 @@ class Replay:
     """A query, its rows, and the number of rows of each stream in a micro-batch; tables are loaded first."""
 
     def __init__(
-        self, query: BoundQuery, data: Streams, batch_rows: int, lookups: Callable[[], Lookups] | None = None
+        self,
+        query: BoundQuery,
+        data: Streams,
+        batch_rows: int,
+        lookups: Callable[[], Lookups] | None = None,
+        scan: Scan | None = None,
     ) -> None:
         """`lookups` answers for the tables that are asked; these are not in `data`."""
-        self.query, self.data, self.batch_rows, self._lookups = query, data, batch_rows, lookups
+        self.query, self.data, self.batch_rows = query, data, batch_rows
+        self._lookups, self._scan = lookups, scan
         tables = {s.stream.name for s in query.sources if s.stream.is_table}
         self._tables = {name: batch for name, batch in data.items() if name in tables}
         self._streams = {name: batch for name, batch in data.items() if name not in tables}
@@ -49,7 +57,7 @@ class Replay:
     def first_rows(self) -> Replay:
         """The same query with a few rows, to compile or load all that it needs."""
         few = {name: batch.slice(0, _WARM_UP) for name, batch in self.data.items()}
-        return Replay(self.query, few, self.batch_rows, self._lookups)
+        return Replay(self.query, few, self.batch_rows, self._lookups, self._scan)
 
     def run(self, settings: Settings, prepare: Prepare | None = None) -> tuple[Answer, BatchEngine]:
         """Run the query in a new engine, which `prepare` may change before the first row."""
@@ -71,6 +79,8 @@ class Replay:
             engine.load_table(name, batch)
         for at in range(0, max(batch.num_rows for batch in self._streams.values()), self.batch_rows):
             rows = [(name, batch.slice(at, self.batch_rows)) for name, batch in self._streams.items()]
+            if self._scan is not None:
+                rows = [(name, self._scan(batch)) for name, batch in rows]
             results += engine.batch(rows).results
             yield
         results += engine.end().results
@@ -106,13 +116,13 @@ def _one_run(
     running = {name: side() for name, side in sides.items()}
     while running:
         for name, turns in list(running.items()):
-            begin = perf_counter()
+            begin = process_time()
             try:
                 next(turns)
             except StopIteration as end:
                 answers[name], engines[name] = end.value
                 del running[name]
-            passed[name] += perf_counter() - begin
+            passed[name] += process_time() - begin
     return answers
 
 

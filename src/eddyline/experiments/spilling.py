@@ -1,4 +1,5 @@
-"""Groups that leave memory: figures 9 to 12 of paper 004, and a load that alternates between two halves of the groups.
+"""Groups that leave memory: figures 9 to 12 of paper 004, a load that alternates between two halves of the groups, and
+the knob between first results and completion (paper 001, section 3.1), which is the setting `spill_delay`.
 
 The join, its rates, tuple range, join ratios and 300 groups are the paper's (benchmarks/ratio_joins.py). It has no
 windows, so its state only grows; groups leave from `HIGH` of `memory` on, and the results that they miss are made in a
@@ -10,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from statistics import median
 
 import numpy as np
 
-from eddyline.benchmarks.ratio_joins import Phase, RatioJoin, even, ratio_join, thirds
+from eddyline.benchmarks.ratio_joins import APART, Phase, RatioJoin, even, ratio_join, thirds
 from eddyline.benchmarks.spill_courses import PLAN, Rounds, SpillCourse, clean_up, courses, made, missing, whole
 from eddyline.experiments import Figure, Say
 from eddyline.experiments.chart import Chart
@@ -32,6 +34,8 @@ MORE_ORDERS = {"largest first": "largest", "longest without a row first": "inact
 WHOLE = "all in memory"
 HALVES = (5, 10, 10, 10, 10, 5)
 """Minutes for which one half of the groups has ten times the rows of the other, in turns."""
+DELAYS = (2.5, 10, 25)
+"""Minutes of a run by which results may come later because rows of them are on disk."""
 COLUMNS = ("side", "minute", "results", "memory", "groups_left", "cpu_seconds")
 CLEAN_UP = "clean-up"
 
@@ -49,11 +53,12 @@ class Scale:
 
 @dataclass(frozen=True)
 class Leaving:
-    """Which groups leave memory first, by the value of the setting `spill`, and how many percent of the state leave at
-    a time."""
+    """Which groups leave memory first, by the value of the setting `spill`; how many percent of the state leave at a
+    time; and after how many minutes of the run groups on disk are swept, if it is not at the end."""
 
     order: str
     percent: float
+    delay: float | None = None
 
 
 FULL = Scale(300, 30_000, round(MINUTES * 60 / EVERY), 1000, 3)
@@ -96,6 +101,15 @@ def alternating(quick: bool, say: Say) -> Figure:
     return _by_time(*found, "Results, halves of the groups busy in turns", "results", _results)
 
 
+def delays(quick: bool, say: Say) -> Figure:
+    """Results by time, by how long they may wait for rows on disk."""
+    sides = {f"{minutes:g} minutes": Leaving("random", PUSH, minutes) for minutes in DELAYS}
+    join = _join(quick, [3.0] * _scale(quick).groups)
+    found = _runs(join, quick, {**sides, "at the end": Leaving("random", PUSH)})
+    _tell(say, *found)
+    return _by_time(*found, "Results, by how late they may come", "results", _results)
+
+
 def _scale(quick: bool) -> Scale:
     return QUICK if quick else FULL
 
@@ -128,8 +142,15 @@ def _runs(join: RatioJoin, quick: bool, sides: Mapping[str, Leaving]) -> tuple[S
     settings = replace(PLAN, groups=scale.groups)
     unlimited = whole(join, settings, scale.batch)
     limited = replace(settings, memory=round(unlimited.peak / TIMES / HIGH))
+    minute = scale.rows * APART / 1e6 / MINUTES  # in seconds of event time
     each = {
-        name: replace(limited, spill=side.order, spill_share=HIGH * side.percent / 100) for name, side in sides.items()
+        name: replace(
+            limited,
+            spill=side.order,
+            spill_share=HIGH * side.percent / 100,
+            spill_delay=None if side.delay is None else side.delay * minute,
+        )
+        for name, side in sides.items()
     }
     return unlimited, courses(join, each, scale.batch, scale.rounds, unlimited)
 
@@ -139,7 +160,8 @@ def _tell(say: Say, unlimited: SpillCourse, sides: Rounds) -> None:
     for name, rounds in sides.items():
         say(
             f"{name}: {made(rounds):.0f} results at run time, {missing(rounds):.0f} in a clean-up of"
-            f" {clean_up(rounds):.2f} CPU seconds, groups left {rounds[0].pushes} times"
+            f" {clean_up(rounds):.2f} CPU seconds, {median(one.cpu for one in rounds):.2f} before it, groups left"
+            f" {rounds[0].pushes} times"
         )
 
 

@@ -43,15 +43,16 @@ class Table:
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(self.columns)
-            writer.writerows([_text(value) for value in row] for row in self.rows)
+            writer.writerows([as_text(value) for value in row] for row in self.rows)
 
     def markdown(self) -> str:
         """The table as Markdown."""
-        lines = [self.columns, ("---",) * len(self.columns), *([_text(v) for v in row] for row in self.rows)]
+        lines = [self.columns, ("---",) * len(self.columns), *([as_text(v) for v in row] for row in self.rows)]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _text(value: Value) -> str:
+def as_text(value: Value) -> str:
+    """A value as tables show it: four digits of a fraction, no digits behind the point from 1000 on."""
     if not isinstance(value, float):
         return str(value)
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -4,12 +4,13 @@ The join R.1 = S.1, S.2 = T.1 of three streams of uniform keys within windows, r
 better than another. The keys have DOMAIN values and a window has `selectivity * DOMAIN` rows, so a probe finds
 `selectivity` matches once the windows are full; `found` in the tables is what a probe found on average over the run,
 the filling of the windows included. Results are counted, not kept. Every side takes its input in batches of the same
-size; the paper does not say which, so there are several.
+size; the paper does not say which, so there are several. In figure 6 all sides are divided by the paper's own baseline,
+one queue of tuples (one_queue.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import median
 
@@ -17,6 +18,7 @@ from eddyline.benchmarks.streams import query_over, streams
 from eddyline.engine.batch import BatchEngine
 from eddyline.experiments import Figure, Say
 from eddyline.experiments.chart import Chart, Series
+from eddyline.experiments.one_queue import one_queue
 from eddyline.experiments.rounds import Prepare, Replay, ratio, spread, take_turns
 from eddyline.experiments.table import Table
 from eddyline.plan.plan import Signature
@@ -36,6 +38,10 @@ ROWS = 8192
 
 POINT = ("selectivity", "input_batch", "found")
 STEPS_TAKEN = ("tuple_steps", "packet_steps")
+SIDES = ("one_queue", "tuple", "packet", "static")
+RATIOS = tuple(f"{side}_ratio" for side in SIDES[1:])
+"""Over one queue."""
+_WORDS = {"tuple": "tuples", "packet": "packets", "static": "static"}
 SECONDS = ("tuple_seconds", "packet_seconds")
 _QUICK_STEPS = 2000
 _EVERY = 1000
@@ -47,35 +53,32 @@ _QUEUES: dict[Signature, str] = {(0b001, 0): "R", (0b010, 0): "S", (0b100, 0): "
 
 def figure_6(quick: bool, say: Say) -> Figure:
     """Run time by selectivity."""
-    table = Table((*POINT, "rows", *STEPS_TAKEN, *SECONDS, "packet_ratio", "static_ratio", "spread"))
+    table = Table((*POINT, "rows", *STEPS_TAKEN, *(f"{s}_seconds" for s in SIDES), *RATIOS, "spread"))
     for selectivity in _selectivities(quick):
         job = _timed_job(selectivity, quick)
+        rows = 3 * max(batch.num_rows for batch in job.data.values())
         for input_batch in INPUT_BATCHES:
-            sides = {
-                "tuple": _settings("random", 1, input_batch),
-                "packet": _settings("random", None, input_batch),
-                "static": _settings("fixed", _LARGE, input_batch),
+            tuples = _settings("random", 1, input_batch)
+            sides: dict[str, tuple[Settings, Prepare | None]] = {
+                "one_queue": (tuples, one_queue),
+                "tuple": (tuples, None),
+                "packet": (_settings("random", None, input_batch), None),
+                "static": (_settings("fixed", _LARGE, input_batch), None),
             }
             seconds, engines = _measured(job, sides, quick)
-            packets = ratio(seconds["packet"], seconds["tuple"])
-            table.add(
-                selectivity,
-                input_batch,
-                _found(engines["packet"]),
-                3 * max(batch.num_rows for batch in job.data.values()),
-                _steps(engines["tuple"]),
-                _steps(engines["packet"]),
-                median(seconds["tuple"]),
-                median(seconds["packet"]),
-                packets,
-                ratio(seconds["static"], seconds["tuple"]),
-                spread(*seconds.values()),
-            )
-            say(f"selectivity {selectivity}, input batch {input_batch}: packets / tuples {packets:.3g}")
-    series = {f"packets, input batch {b}": _points(table, "selectivity", "packet_ratio", b) for b in INPUT_BATCHES}
-    series |= {f"static, input batch {b}": _points(table, "selectivity", "static_ratio", b) for b in INPUT_BATCHES[-1:]}
+            over = {side: ratio(seconds[side], seconds["one_queue"]) for side in SIDES[1:]}
+            steps = _steps(engines["tuple"]), _steps(engines["packet"])
+            took = [median(seconds[side]) for side in SIDES]
+            found = _found(engines["packet"])
+            table.add(selectivity, input_batch, found, rows, *steps, *took, *over.values(), spread(*seconds.values()))
+            say(f"selectivity {selectivity}, input batch {input_batch}: packets / one queue {over['packet']:.3g}")
+    series = {
+        f"{_WORDS[side]}, input batch {b}": _points(table, "selectivity", f"{side}_ratio", b)
+        for side, batches in (("packet", INPUT_BATCHES), ("tuple", INPUT_BATCHES), ("static", INPUT_BATCHES[-1:]))
+        for b in batches
+    }
     title = "Run time by join selectivity"
-    chart = Chart(title, "join selectivity", "run time / per-tuple eddy", series, log_y=True, level=1.0)
+    chart = Chart(title, "join selectivity", "run time / one queue of tuples", series, log_y=True, level=1.0)
     return Figure(table, chart, _apart(table, "selectivity"))
 
 
@@ -101,11 +104,12 @@ def figure_8(quick: bool, say: Say) -> Figure:
     job = _timed_job(1, quick)
     for extra in EXTRA[::3] if quick else EXTRA:
         for input_batch in INPUT_BATCHES:
-            sides = {
-                "tuple": _settings("random", 1, input_batch),
-                "packet": _settings("random", None, input_batch),
+            burden = partial(_burden, extra)
+            sides: dict[str, tuple[Settings, Prepare | None]] = {
+                "tuple": (_settings("random", 1, input_batch), burden),
+                "packet": (_settings("random", None, input_batch), burden),
             }
-            seconds, _ = _measured(job, sides, quick, partial(_burden, extra))
+            seconds, _ = _measured(job, sides, quick)
             packets, worst = ratio(seconds["packet"], seconds["tuple"]), spread(*seconds.values())
             table.add(extra, input_batch, median(seconds["tuple"]), median(seconds["packet"]), packets, worst)
             say(f"{extra} increments a decision, input batch {input_batch}: packets / tuples {packets:.3g}")
@@ -159,12 +163,12 @@ def _settings(router: str, packet: int | None, input_batch: int) -> Settings:
 
 
 def _measured(
-    job: Replay, sides: dict[str, Settings], quick: bool, prepare: Prepare | None = None
+    job: Replay, sides: Mapping[str, tuple[Settings, Prepare | None]], quick: bool
 ) -> tuple[dict[str, list[float]], dict[str, BatchEngine]]:
     """The seconds of each side by round, and its engine after the last round."""
-    for settings in sides.values():
-        job.first_rows().run(settings)
-    return take_turns({name: partial(job.turns, settings, prepare) for name, settings in sides.items()}, quick)
+    for settings, prepare in sides.values():
+        job.first_rows().run(settings, prepare)
+    return take_turns({name: partial(job.turns, *how) for name, how in sides.items()}, quick)
 
 
 def _steps(engine: BatchEngine) -> int:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush, heapreplace
 
 import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.asked_keys import KeyValues, values
 from eddyline.engine.lookups import Answer, AnswersKept, Request
+from eddyline.state.key_values import KeyValues, values
 
 PAGE = 10
 """Rows that a scan brings at a time."""
@@ -64,31 +64,46 @@ class Work:
     asked: float
     seconds: float
     answer: Answer
+    rank: int = 0
 
 
 class Server:
-    """Does up to `parallel` pieces of work at a time, in the order in which they were asked for. Where several access
-    methods have work, the one that has had the least time comes first."""
+    """Does up to `parallel` pieces of work at a time: those of a larger rank first, then those that were asked for
+    first. Where several access methods have work, the one that has had the least time comes first."""
 
     def __init__(self, parallel: int = 1, outage: Outage = NO_OUTAGE) -> None:
         self._free, self._outage = [0.0] * parallel, outage
-        self._queues: dict[Method, deque[Work]] = {}
+        self._queues: dict[Method, dict[int, deque[Work]]] = {}
+        """By rank."""
         self._used: dict[Method, float] = {}
         self._begun: list[tuple[float, int, Answer]] = []
         self._number = 0
 
     def add(self, work: Work) -> None:
         """Do this, too."""
-        self._queues.setdefault(work.method, deque()).append(work)
+        self._queues.setdefault(work.method, {}).setdefault(work.rank, deque()).append(work)
+
+    def forward(self, method: Method, key: KeyValues, rank: int) -> None:
+        """A key moves forward, if it waits."""
+        for queue in [queue for lesser, queue in self._queues.get(method, {}).items() if lesser < rank]:
+            for work in [work for work in queue if next(values(work.answer.keys)) == key]:
+                queue.remove(work)
+                self.add(replace(work, rank=rank))
+
+    def take_back(self, method: Method) -> list[Work]:
+        """Do not do what an access method was asked for and is not begun; returns it."""
+        return [work for queue in self._queues.pop(method, {}).values() for work in queue]
 
     def until(self, now: float) -> list[tuple[float, Answer]]:
         """Work until a time; returns what has ended since the last call, and when."""
-        while waiting := {method: queue[0].asked for method, queue in self._queues.items() if queue}:
-            begin = max(self._free[0], min(waiting.values()))
+        while waiting := [queue for ranks in self._queues.values() for queue in ranks.values() if queue]:
+            begin = max(self._free[0], min(queue[0].asked for queue in waiting))
             if begin >= now:
                 break
-            method = min((m for m, asked in waiting.items() if asked <= begin), key=lambda m: self._used.get(m, 0.0))
-            work = self._queues[method].popleft()
+            ready = [queue for queue in waiting if queue[0].asked <= begin]
+            queue = min(ready, key=lambda queue: (self._used.get(queue[0].method, 0.0), -queue[0].rank))
+            work = queue.popleft()
+            method = work.method
             end = self._outage.delayed(begin, work.seconds)
             heapreplace(self._free, end)
             self._used[method] = self._used.get(method, 0.0) + work.seconds
@@ -103,7 +118,7 @@ class Server:
     @property
     def open(self) -> int:
         """The pieces of work that have not ended."""
-        return len(self._begun) + sum(map(len, self._queues.values()))
+        return len(self._begun) + sum(len(queue) for ranks in self._queues.values() for queue in ranks.values())
 
 
 @dataclass(frozen=True)
@@ -127,9 +142,14 @@ class TimedLookups:
         }
         self._tables, self._speeds, self._clock = tables, speeds, clock
         self._servers: dict[int, Server] = {}
+        self._withdrawn: list[Answer] = []
         self._places: dict[Method, dict[KeyValues, list[int]]] = {}
+        self._open: set[tuple[Method, KeyValues]] = set()
+        """The keys that are asked and not answered."""
         self.kept: dict[str, AnswersKept] = {}
         """All answers are kept for ever."""
+        self.withdrawn = 0
+        """The probes that were taken back."""
         self.probes: list[tuple[float, Method, KeyValues]] = []
         """The probes that indexes have answered: when, which, for what key."""
         self.scanned = Counter[str]()
@@ -139,21 +159,31 @@ class TimedLookups:
         """Answers will come."""
         for request in requests:
             method, rows = (request.table, request.method), self._tables[request.table]
+            if request.takes_back:
+                left = [work.answer for server in self._servers.values() for work in server.take_back(method)]
+                self.withdrawn += len(left)
+                self._open -= {(method, next(values(one.keys))) for one in left}
+                self._withdrawn += [replace(one, rows=one.rows.slice(0, 0), is_withdrawn=True) for one in left]
             if self._columns[method]:
-                for number in range(request.keys.num_rows):
+                for number, value in enumerate(values(request.keys)):
+                    if request.rank and (method, value) in self._open:
+                        for server in self._servers.values():
+                            server.forward(method, value, request.rank)
+                        continue
+                    self._open.add((method, value))
                     key = request.keys.slice(number, 1)
-                    found = rows.take(pa.array(self._matching(method, next(values(key))), pa.int64()))
-                    self._add(method, self._speeds[method].seconds, Answer(*method, key, found))
+                    found = rows.take(pa.array(self._matching(method, value), pa.int64()))
+                    self._add(method, self._speeds[method].seconds, Answer(*method, key, found), request.rank)
             else:
                 for at in range(0, rows.num_rows, PAGE):
                     page = rows.slice(at, PAGE)
                     answer = Answer(*method, request.keys, page, is_last=at + PAGE >= rows.num_rows)
                     self._add(method, self._speeds[method].seconds * page.num_rows, answer)
 
-    def _add(self, method: Method, seconds: float, answer: Answer) -> None:
+    def _add(self, method: Method, seconds: float, answer: Answer, rank: int = 0) -> None:
         server = self._speeds[method].server()
         self._servers[id(server)] = server
-        server.add(Work(method, self._clock.now, seconds, answer))
+        server.add(Work(method, self._clock.now, seconds, answer, rank))
 
     def _matching(self, method: Method, key: KeyValues) -> list[int]:
         if method not in self._places:
@@ -169,10 +199,13 @@ class TimedLookups:
         for at, answer in found:
             method = answer.table, answer.method
             if self._columns[method]:
-                self.probes.append((at, method, next(values(answer.keys))))
+                key = next(values(answer.keys))
+                self._open.discard((method, key))
+                self.probes.append((at, method, key))
             else:
                 self.scanned[answer.table] += answer.rows.num_rows
-        return [answer for _, answer in found]
+        withdrawn, self._withdrawn = self._withdrawn, []
+        return [*withdrawn, *(answer for _, answer in found)]
 
     def close(self) -> None:
         """Nothing comes any more."""
@@ -181,4 +214,4 @@ class TimedLookups:
     @property
     def asked(self) -> int:
         """The number of answers to come."""
-        return sum(server.open for server in self._servers.values())
+        return len(self._withdrawn) + sum(server.open for server in self._servers.values())

@@ -18,6 +18,7 @@ from eddyline.bound.bind import bind
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import parse
 from eddyline.engine.batch import BatchEngine
+from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.errors import InternalError
 from eddyline.experiments.timed_lookups import Clock, Method, Speed, TimedLookups
 from eddyline.settings import Settings
@@ -76,10 +77,13 @@ def course_of(times: Sequence[float]) -> Course:
 
 @dataclass(frozen=True)
 class TimedRun:
-    """A run: its results, and what its lookups did."""
+    """A run: its results, what its lookups did, and the engine afterwards."""
 
     results: Course
     lookups: TimedLookups
+    engine: BatchEngine
+    rows: Sequence[tuple[float, pa.RecordBatch]] = ()
+    """The results themselves, and when they came."""
 
     def probes(self, table: str) -> Course:
         """The probes that the indexes of a table have answered."""
@@ -115,23 +119,33 @@ class TimedJob:
         return min(rows, int(now * self.rate + 1e-9))
 
     def run(
-        self, speeds: Mapping[Method, Speed], settings: Settings, clock: Clock | None = None, step: float = STEP
+        self,
+        speeds: Mapping[Method, Speed],
+        settings: Settings,
+        clock: Clock | None = None,
+        step: float = STEP,
+        prefer: Mapping[float, str] | None = None,
+        tuning: Tuning = DEFAULT,
     ) -> TimedRun:
-        """Run until everything is answered. The clock may be one that a server of `speeds` reads, too."""
+        """Run until everything is answered. The clock may be one that a server of `speeds` reads, too. `prefer` has
+        preferences by the time from which on they hold."""
         clock = clock or Clock()
         lookups = TimedLookups(self.query, self.tables, speeds, clock)
-        engine = BatchEngine(self.query, settings, clock=clock, lookups=lambda: lookups)
-        results, fed, number = Course(), 0, 0
+        engine = BatchEngine(self.query, settings, clock=clock, tuning=tuning, lookups=lambda: lookups)
+        results, rows, fed, number = Course(), list[tuple[float, pa.RecordBatch]](), 0, 0
         while fed < self.rows.num_rows or engine.waits or not number:
             clock.now = number * step
+            for text in (text for at, text in (prefer or {}).items() if at == clock.now):
+                engine.preferences.change(text)
             ready = self.arrived(clock.now)
             found = engine.batch([(self.stream, self.rows.slice(fed, ready - fed))] if ready > fed else [])
             results.add(clock.now, sum(batch.num_rows for batch in found.results))
+            rows += ((clock.now, batch) for batch in found.results)
             fed, number = ready, number + 1
         late = sum(batch.num_rows for batch in engine.end().results)
         if late:
             raise InternalError(f"{late} results came after the last answer")
-        return TimedRun(results, lookups)
+        return TimedRun(results, lookups, engine, rows)
 
 
 def timed_job(

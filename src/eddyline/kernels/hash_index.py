@@ -22,20 +22,22 @@ _AHEAD = 16
 
 
 @inlined
-def _slot(key: int, table: NDArray[np.int64]) -> np.uint64:
+def slot_of(key: int, table: NDArray[np.int64]) -> np.uint64:
+    """The slot at which the search for a key begins: its hash, scaled to the number of slots."""
     x = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     low = (x ^ (x >> np.uint64(32))) & np.uint64(0xFFFFFFFF)
     return (low * np.uint64(table.shape[0])) >> np.uint64(32)
 
 
 @inlined
-def _next(p: np.uint64, table: NDArray[np.int64]) -> np.uint64:
+def next_slot(p: np.uint64, table: NDArray[np.int64]) -> np.uint64:
+    """The slot after this one; after the last comes the first."""
     return p + at(1) if p + at(1) < at(table.shape[0]) else at(0)
 
 
 @inlined
 def _fetch(table: NDArray[np.int64], key: int) -> None:
-    fetch(table, at(2) * _slot(key, table))
+    fetch(table, at(2) * slot_of(key, table))
 
 
 @kernel
@@ -45,7 +47,7 @@ def build(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.i
     for row in range(at(first), at(last)):
         _fetch(table, keys[min(row + at(_AHEAD), at(last - 1))])
         key = keys[row]
-        p = _slot(key, table)
+        p = slot_of(key, table)
         while True:
             head = table[p, HEAD]
             if head == EMPTY:
@@ -58,7 +60,7 @@ def build(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.i
                 after[row] = head
                 table[p, HEAD] = row
                 break
-            p = _next(p, table)
+            p = next_slot(p, table)
     return new
 
 
@@ -66,9 +68,9 @@ def build(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.i
 def pop(table: NDArray[np.int64], after: NDArray[np.int64], keys: NDArray[np.int64], first: int, last: int) -> None:
     """Undo `build` of rows first..last-1, newest first. Lowering the row count alone would splice chains of keys."""
     for row in range(last - 1, first - 1, -1):
-        p = _slot(keys[row], table)
+        p = slot_of(keys[row], table)
         while table[p, KEY] != keys[row] or table[p, HEAD] == EMPTY:
-            p = _next(p, table)
+            p = next_slot(p, table)
         table[p, HEAD] = after[row]
 
 
@@ -127,9 +129,9 @@ def fill(table: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
     for i in range(at(table.shape[0])):
         table[i, HEAD] = EMPTY
     for i in range(at(slots.shape[0])):
-        p = _slot(slots[i, KEY], table)
+        p = slot_of(slots[i, KEY], table)
         while table[p, HEAD] != EMPTY:
-            p = _next(p, table)
+            p = next_slot(p, table)
         table[p, KEY] = slots[i, KEY]
         table[p, HEAD] = slots[i, HEAD]
 
@@ -182,14 +184,14 @@ def probe(
                 _fetch(table, keys[at(rows[i])])
             for i in range(at(first), at(stop)):
                 key = keys[at(rows[i])]
-                p = _slot(key, table)
+                p = slot_of(key, table)
                 head = table[p, HEAD]
                 if table[p, KEY] != key or head == EMPTY:  # rare, so the loop over keys is predicted well
                     while True:
                         head = table[p, HEAD]
                         if head == EMPTY or table[p, KEY] == key:
                             break
-                        p = _next(p, table)
+                        p = next_slot(p, table)
                 tuples[found] = i
                 looked_at[found] = head
                 found += at(head >= oldest)
@@ -234,9 +236,9 @@ def lacking(
     for i in range(at(rows.size)):
         _fetch(table, keys[at(rows[min(i + at(_AHEAD), last)])])
         key = keys[at(rows[i])]
-        p = _slot(key, table)
+        p = slot_of(key, table)
         while table[p, HEAD] != EMPTY and table[p, KEY] != key:
-            p = _next(p, table)
+            p = next_slot(p, table)
         out[n] = i
         n += at(table[p, HEAD] < least)
     return count(n)

@@ -5,6 +5,7 @@ Numba is imported once its cache has a folder (cache.py); the files in it are ou
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,6 +14,8 @@ from eddyline.kernels.cache import choose_folder
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 choose_folder()
+# Otherwise Numba, where colorama is installed, writes to the terminal when the process ends.
+os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 
 import numba  # noqa: E402
 import numpy as np  # noqa: E402

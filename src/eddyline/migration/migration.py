@@ -75,7 +75,8 @@ class Migration:
         """`stems` are those of the running plan. `first` is set if another process began the parallel track: the first
         new row of each source."""
         query, old = eddy.plan.query, eddy.plan
-        self.plan, self.parallel, self._eddy, self._stems = plan_of(query, tree), parallel, eddy, stems
+        self.plan, self.parallel = plan_of(query, tree, owners=old.owners), parallel
+        self._eddy, self._stems = eddy, stems
         self.boxes = boxes(old.tree, tree, old.selections)
         self._sources = len(query.sources)
         self._streams = [s for s in range(self._sources) if not query.sources[s].stream.is_table]
@@ -106,8 +107,9 @@ class Migration:
             else:
                 track.append(self._views.get(span, stem))
         track += [view for view in self._views.values() if view.rows.carried is not None and view not in track]
-        self._order = sorted(leaves, key=lambda leaf: -held[leaf].held)
-        """The leaves, the largest first: tuples of the leaf that is built first find no matches."""
+        self._order = sorted(leaves, key=lambda leaf: (held[leaf].layout.timed, -held[leaf].held))
+        """The leaves: those of tables first, as in the running plan, then the largest: tuples of the leaf that is built
+        first find no matches."""
         self._handed: list[Packet] = []
         give = self._handed.append if parallel else _forget
         scope = Scope(
@@ -217,7 +219,7 @@ class Migration:
         measured |= {"tuples": self.rows, "bytes": self.nbytes}
         measured["duration"] = self.duration
         measured |= {f"predicted {name}": value for name, value in self.predicted.items()}
-        return Decision("migration", self._eddy.work.moment, what, why, measured)
+        return Decision("migration", self._eddy.work.moment, what, why, measured, self.predicted)
 
     # Ends
 

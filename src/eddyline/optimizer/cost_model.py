@@ -187,8 +187,9 @@ class CostModel:
     # SteMs
 
     def index_keys(self, child: int, operator: int) -> set[IndexKey]:
-        """The indexes that the SteM of a child has in an operator."""
-        siblings = operator & ~child
+        """The indexes that the SteM of a child has in an operator: none if all other sources are tables, which are
+        there before its tuples."""
+        siblings = operator & ~child if self.turnover(self.whole & ~child) else 0
         return {
             (source, index, access)
             for source in bits(child)

@@ -39,7 +39,7 @@ from eddyline.optimizer.rules import RULES, Rule
 from eddyline.optimizer.shapes import canonical, tree_of_text, tree_text
 from eddyline.optimizer.situation import Proposal, Situation
 from eddyline.optimizer.timing import GLANCE, Timing, TimingSnapshot, Usage
-from eddyline.optimizer.trials import Trial, TrialsSnapshot
+from eddyline.optimizer.trials import Trial, TrialsSnapshot, TrialVerdict
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.optimizer.workload import Selection, SourceLoad, Workload
 from eddyline.optimizer.worth import MICROS, Worth
@@ -108,7 +108,8 @@ class Optimizer:
         self._plan, self._query, self._settings, self._clock = plan, plan.query, settings, clock
         self._tuning, self._rules, self._conditions = tuning, rules, conditions(plan)
         streams = [i for i, s in enumerate(sources) if not s.stream.is_table]
-        self._streams, self._groups = len(streams), refusal(plan.query) is None
+        self._streams = len(streams)
+        self._groups = refusal(plan.query) is None and settings.estimates == "off"
         self._bounded = tuple(sum(1 << source for source in pair) for pair in plan.graph.time_pairs)
         self._windows: list[float | None] = []
         """Seconds that a row lives; None if its life does not end by time."""
@@ -126,6 +127,7 @@ class Optimizer:
         """The target of a change in several steps, while steps are left."""
         self._factor, self._taken = 1.0, 0.0
         self.last: Outcome | None = None
+        self._verdict: TrialVerdict | None = None
         self.call: float | None = None
         """The fixed cost of a call on this machine (`StepCosts.call`); None before the first look."""
         self.orderings: Orderings = {}
@@ -207,11 +209,20 @@ class Optimizer:
 
     def _lost_trial(self, figures: Mapping[str, float]) -> Trial | None:
         """The trial that has just ended, if the current plan was measured to take more CPU than the one before."""
-        trial = self.trials.now
-        if trial is None or self.timing.differs(figures):
+        trial, timing = self.trials.now, self.timing
+        if trial is None or timing.differs(figures):
             self.trials.now = None
+            self._verdict = None if trial is None else TrialVerdict(None, trial.cpu, timing.cpu)
             return None
-        return trial if self.worth.verdict() else None
+        lost = self.worth.verdict()
+        paid = None if trial.changes != timing.changes else not lost
+        self._verdict = TrialVerdict(paid, trial.cpu, timing.cpu)
+        return trial if lost else None
+
+    def taken_verdict(self) -> TrialVerdict | None:
+        """The verdict of a trial that has ended since the last call."""
+        taken, self._verdict = self._verdict, None
+        return taken
 
     def _outcome(self, situation: Situation, proposal: Proposal) -> Outcome:
         """The outcome of a proposal. There is no trial for a plan that was measured to be better, for one that keeps a

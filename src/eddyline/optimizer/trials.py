@@ -30,6 +30,29 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class TrialVerdict:
+    """What came of a trial: the CPU of the plan before, as measured when it was left, and of the plan on trial now."""
+
+    paid: bool | None
+    """None: statistics have changed meanwhile, so nobody can tell."""
+    before: float
+    now: float
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """The numbers, by name."""
+        return {"cpu before": self.before, "cpu": self.now}
+
+    @property
+    def why(self) -> str:
+        """The reason, in words and numbers."""
+        took = f"{self.now:.3g} of a core, {self.before:.3g} before the change"
+        if self.paid is None:
+            return f"it decides nothing, because the data has changed meanwhile: the plan takes {took}"
+        return f"the plan {'stays' if self.paid else 'is left again'}: it takes {took}"
+
+
+@dataclass(frozen=True)
 class Lost:
     """How often a tree lost, and when it may be taken again: after the time `until`, and once statistics have changed
     more than `changes` times."""

@@ -33,6 +33,7 @@ class IndexBinding:
     table: int
     """The source of the query that reads the table."""
     method: int
+    """The first access method with these columns. Others with the same columns answer the same keys."""
     columns: tuple[SourceColumn, ...]
     bound_by: tuple[Binding, ...]
     keys: tuple[Expr, ...]
@@ -45,11 +46,12 @@ class IndexBinding:
 
 
 def index_bindings(query: BoundQuery, graph: JoinGraph, table: int) -> tuple[IndexBinding, ...]:
-    """All ways to ask the indexes of a table. Where several sources bind a column there is a way for each."""
+    """All ways to ask the indexes of a table: one for each list of columns, whichever access methods serve it. Where
+    several sources bind a column there is a way for each."""
     found: list[IndexBinding] = []
     stream = query.sources[table].stream
     for number, method in enumerate(stream.methods):
-        if method.is_scan:
+        if method.is_scan or method.columns in [other.columns for other in stream.methods[:number]]:
             continue
         columns = tuple(SourceColumn(table, name, stream.schema.field(name).type) for name in method.columns)
         ways: list[tuple[tuple[Binding, Expr], ...]] = [()]

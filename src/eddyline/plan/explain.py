@@ -5,16 +5,19 @@ from __future__ import annotations
 import pyarrow as pa
 
 from eddyline.bound.expr import Aggregate, Call, Expr, Literal, SourceColumn
-from eddyline.bound.model import BoundQuery, WindowKind
+from eddyline.bound.model import BoundQuery, Window, WindowKind
 from eddyline.cql.units import duration_text
+from eddyline.plan import sharing
 from eddyline.plan.bindings import IndexBinding, index_bindings
 from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.graph import JoinGraph, join_graph
+from eddyline.plan.judges import judges
 from eddyline.plan.partition import Partitioning, SpillAxis, spill_axis
 from eddyline.plan.plan import Plan
 from eddyline.plan.steps import KeyAccess, ListAccess, Probe, RangeAccess, Select
 from eddyline.plan.tree import Tree
 from eddyline.settings import Settings, size_text
+from eddyline.state.layout import aliases_of
 
 _INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||", "like", "ilike"}
 
@@ -24,9 +27,14 @@ def explain(
     partitioning: Partitioning | None = None,
     tree: Tree | None = None,
     settings: Settings | None = None,
+    prefer: str | None = None,
+    owners: tuple[int, ...] | None = None,
 ) -> str:
-    """The plan of a query as text: what Eddyline is going to do."""
-    plan = Plan(query, tree)
+    """The plan of a query as text: what Eddyline is going to do. `prefer` is the preference at present, and `owners`
+    says which aliases share a SteM, if that is not as in the settings."""
+    if owners is None and partitioning is not None and settings is not None:
+        owners = sharing.owners(Plan(query), partitioning, settings)
+    plan = Plan(query, tree, owners=owners or ())
     lines = [_shape(plan)]
     for number, source in enumerate(query.sources):
         lines += ["", f"{source.alias}: {_source(query, number)}", *(f"  {line}" for line in _details(plan, number))]
@@ -40,13 +48,22 @@ def explain(
         lines += ["", "selections in the eddy:"]
         lines += [f"  {text(p, query)}" for p in plan.graph.selections]
     lines += ["", "routes, fixed order:"]
-    lines += [f"  {route(plan, number)}" for number in range(len(query.sources))]
+    lines += [
+        f"  {route(plan, n)}" for n in range(len(query.sources)) if len(query.sources) == 1 or plan.steps((1 << n, 0))
+    ]
     if query.group is not None:
         lines += ["", _grouping(query)]
+    if query.partial:
+        lines += ["", "partial results: at the end of a batch, rows whose tables have not answered yet"]
     if partitioning is not None and partitioning.slots > 1:
         lines += ["", describe(partitioning, query)]
     if settings is not None and settings.may_spill and settings.memory is not None:
         lines += ["", spilling(spill_axis(plan, settings.groups), query, settings.memory)]
+    if prefer is None and settings is not None:
+        prefer = settings.prefer
+    if prefer:
+        first = (f"{query.sources[n].alias} with {text(expr, query)}" for n, expr in judges(plan, prefer).items())
+        lines += ["", f"preferred rows come first: {'; '.join(first)}"]
     if plan.graph.never:
         lines += ["", "warning: a condition is constant and not true: there can be no result"]
     return "\n".join(lines)
@@ -114,12 +131,17 @@ def _endless(plan: Plan, source: int) -> bool:
 
 def _source(query: BoundQuery, number: int) -> str:
     source = query.sources[number]
-    window = {
-        WindowKind.RANGE: f"RANGE {duration_text(source.window.size)}",
-        WindowKind.ROWS: f"ROWS {source.window.size}",
+    stream = source.stream
+    return f"table {stream.name}" if stream.is_table else f"stream {stream.name}, {window_text(source.window)}"
+
+
+def window_text(window: Window) -> str:
+    """A window, as a script has it."""
+    return {
+        WindowKind.RANGE: f"RANGE {duration_text(window.size)}",
+        WindowKind.ROWS: f"ROWS {window.size}",
         WindowKind.UNBOUNDED: "unbounded",
-    }[source.window.kind]
-    return f"table {source.stream.name}" if source.stream.is_table else f"stream {source.stream.name}, {window}"
+    }[window.kind]
 
 
 def access_lines(query: BoundQuery) -> list[str]:
@@ -135,10 +157,13 @@ def access_lines(query: BoundQuery) -> list[str]:
 def _methods(query: BoundQuery, graph: JoinGraph, number: int) -> list[str]:
     """A line for each access method of a source."""
     ways, lines = index_bindings(query, graph, number), []
-    for at, method in enumerate(query.sources[number].stream.methods):
-        by = " or ".join(dict.fromkeys(_bound_by(way, query) for way in ways if way.method == at))
-        index = f"index on ({', '.join(method.columns)}), {f'bound by {by}' if by else 'not bound by this query'}"
-        lines.append("scan" if method.is_scan else index)
+    for method in query.sources[number].stream.methods:
+        mine = [way for way in ways if tuple(column.name for column in way.columns) == method.columns]
+        by = " or ".join(dict.fromkeys(_bound_by(way, query) for way in mine))
+        index = f"index on ({', '.join(method.columns)})"
+        bound = "" if method.is_scan else f", bound by {by}" if by else ", not bound by this query"
+        options = f" OPTIONS ({method.options})" if method.options else ""
+        lines.append(f"{'scan' if method.is_scan else index}{options}{bound}")
     return lines
 
 
@@ -149,9 +174,14 @@ def _bound_by(way: IndexBinding, query: BoundQuery) -> str:
 def _details(plan: Plan, number: int) -> list[str]:
     query, layout = plan.query, plan.layouts[number]
     lines = [f"access: {line}" for line in _methods(query, plan.graph, number)]
-    lines += [f"filter {text(p, query)}" for p in plan.graph.filters[number]] + _indexes(plan, number)
-    kept = ", ".join(text(e, query) for e in layout.stored)
-    lines.append(f"keeps {kept}" if kept else "keeps no payload")
+    lines += [f"filter {text(p, query)}" for p in plan.graph.filters[number]]
+    if plan.owners[number] != number:
+        lines.append(f"rows and indexes are those in the SteM of {query.sources[plan.owners[number]].alias}")
+    else:
+        kept = ", ".join(text(e, query) for e in layout.stored)
+        lines += [*_indexes(plan, number), f"keeps {kept}" if kept else "keeps no payload"]
+        others = [query.sources[alias].alias for alias in aliases_of(number, plan.owners) if alias != number]
+        lines += [f"one SteM with {', '.join(others)}: a row stays until none of them needs it"] if others else []
     if _endless(plan, number):
         lines.append("warning: rows never expire; give it a RANGE or ROWS window, or bound its time in WHERE")
     elif layout.timed:
@@ -161,6 +191,8 @@ def _details(plan: Plan, number: int) -> list[str]:
 
 def _indexes(plan: Plan, number: int) -> list[str]:
     query, layout = plan.query, plan.layouts[number]
+    if not layout.probed:
+        return ["no index: nothing probes it"] if len(query.sources) > 1 else []
     lines = [f"hash index on {', '.join(text(e, query) for e in on)}" for on in layout.indexes]
     return lines + [f"sorted index on {text(e, query)}" for e in layout.order_keys]
 

@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.bound.expr import Call, Expr, Literal, SourceColumn
+from eddyline.bound.expr import Call, Expr, Literal, of_source
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import is_number, physical
 from eddyline.kernels import groups as kernels
@@ -225,7 +225,8 @@ def _following(graph: JoinGraph, axis: Axis) -> Iterator[Follow]:
 def choices(plan: Plan, slots: int) -> Iterator[tuple[Axis, ...]]:
     """All candidates: each axis alone, and each pair of axes as a grid."""
     sources = range(len(plan.query.sources))
-    kinds = [Axis(1, tuple(c.get(s) for s in sources)) for c in key_classes(plan.graph) if _spreads(c, plan.graph)]
+    classes = [c for c in key_classes(plan.graph) if _spreads(c, plan.graph) and _places_partial(c, plan)]
+    kinds = [Axis(1, tuple(c.get(s) for s in sources)) for c in classes]
     kinds += [Axis(1, tuple(None for _ in sources), row) for row in sources]
     asked = [source.stream.is_asked for source in plan.query.sources]
     kinds = [axis for axis in kinds if any(axis.has(s) and not asked[s] for s in sources)]
@@ -263,9 +264,7 @@ def _way(axis: Axis, source: int) -> object:
 
 def of_stream(expr: Expr) -> Expr:
     """The expression over the stream of a source, whichever alias it has: as one over source 0."""
-    if isinstance(expr, Call):
-        return replace(expr, args=tuple(of_stream(arg) for arg in expr.args))
-    return replace(expr, source=0) if isinstance(expr, SourceColumn) else expr
+    return of_source(expr, 0)
 
 
 # Key classes
@@ -311,6 +310,14 @@ def _spreads(keys: Class, graph: JoinGraph) -> bool:
     return True
 
 
+def _places_partial(keys: Class, plan: Plan) -> bool:
+    """Whether keys place the rows of every partial result alike: those that are not asked for have equal keys also
+    without the rows of tables."""
+    equal = {frozenset(((e.left, e.left_expr), (e.right, e.right_expr))) for e in plan.graph.equalities}
+    given = [(source, key) for source, key in keys.items() if plan.first >> source & 1]
+    return all(frozenset(pair) in equal for pair in combinations(given, 2))
+
+
 def _told(key: Expr, known: Sequence[Expr]) -> bool:
     """Whether the value of a key follows from the values of these expressions."""
     narrow = _cast_from(key)
@@ -345,13 +352,19 @@ def row_groups(
 ) -> NDArray[np.int64]:
     """The group of each row, computed from its time and those columns that have a code: equal rows have the same
     group."""
+    codes = row_codes(columns, times)
+    return np.zeros(rows, np.int64) if codes is None else code_groups(codes, groups)
+
+
+def row_codes(columns: Sequence[pa.Array], times: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+    """The code of each row, of its time and those columns that have a code; None if there is none."""
     parts = [] if times is None else [times]
     for column in columns:
         if _has_code(column.type):
             valid = without_null([column])
             codes = encode(column)
             parts.append(codes if valid is None else np.where(valid, codes, _NULL))
-    return code_groups(combine(parts), groups) if parts else np.zeros(rows, np.int64)
+    return combine(parts) if parts else None
 
 
 def _has_code(type: pa.DataType) -> bool:

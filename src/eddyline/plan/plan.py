@@ -25,7 +25,7 @@ from functools import cached_property, lru_cache
 import pyarrow as pa
 
 from eddyline.bound.aggregates import state_types
-from eddyline.bound.expr import Expr, SourceColumn, columns_of, sources_of
+from eddyline.bound.expr import Expr, columns_of, sources_of
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import physical
 from eddyline.plan.bindings import IndexBinding, all_bindings
@@ -34,7 +34,7 @@ from eddyline.plan.grouped import Grouped, check, grouped
 from eddyline.plan.steps import KeyAccess, ListAccess, Probe, RangeAccess, Select, Step
 from eddyline.plan.tree import Tree, mjoin, passed, span_of, state_of, weighted
 from eddyline.state.keys import is_exact
-from eddyline.state.layout import Layout
+from eddyline.state.layout import Layout, together
 
 Signature = tuple[int, int]
 
@@ -67,10 +67,19 @@ class Plan:
     """The steps and SteMs of a query for a tree of join operators, by default one multi-way join over all sources. A
     plan caches what it computes; `plan_of` shares plans."""
 
-    def __init__(self, query: BoundQuery, tree: Tree | None = None) -> None:
+    def __init__(
+        self, query: BoundQuery, tree: Tree | None = None, tables_first: bool = True, owners: tuple[int, ...] = ()
+    ) -> None:
+        """With `tables_first` all rows of loaded tables are built before any other row."""
         self.query = query
         self.tree = tree or mjoin(len(query.sources))
         assert not self.tree.late, "some selections would never be applied"
+        self.owners = owners or tuple(range(len(query.sources)))
+        """For each source the one in whose SteM its rows are, itself if it shares none (sharing.py)."""
+        self._starting = sum(
+            1 << n for n, s in enumerate(query.sources) if not (tables_first and s.stream.is_table) or s.stream.is_asked
+        )
+        """The sources whose rows may be the last of a result."""
         self.graph: JoinGraph = join_graph(query)
         check(query, self.tree)
         self.selections = tuple(sum(1 << s for s in sources_of(p)) for p in self.graph.selections)
@@ -82,7 +91,10 @@ class Plan:
             self._between.setdefault(frozenset((e.left, e.right)), []).append(e)
         self.bindings = all_bindings(query, self.graph)
         """For each source, the ways to ask the indexes of its table; none if only its scan is used."""
-        self.gathered = self._gathered()
+        self.first = sum(1 << source for source in query.given) if query.partial else 0
+        """The sources of which a tuple must have a row before it probes the SteM of a table that is asked: then what it
+        lacks are rows of such tables, and it is a partial result while it waits for them."""
+        self.gathered = query.gathered
         """The columns that must be there when a result is complete."""
         self.materialised = tuple(self.tree.below())
         """The operators that have an intermediate SteM, in the order of those SteMs."""
@@ -96,7 +108,7 @@ class Plan:
         self._operators: dict[int, Operator] = {}
         self._add_operator(self.tree)
         self.layouts = (
-            *(self._layout(s) for s in range(len(query.sources))),
+            *together([self._layout(s) for s in range(len(query.sources))], self.owners),
             *(self._layout_between(n, tree) for n, tree in enumerate(self.materialised, len(query.sources))),
         )
         self._steps: dict[Signature, tuple[Step, ...]] = {}
@@ -156,6 +168,8 @@ class Plan:
 
     def _find_steps(self, span: int, done: int) -> tuple[Step, ...]:
         operator = self.operator((span, done))
+        if not all(span & of or self._is_probed(of) for of in operator.spans):
+            return ()
         selections = [
             Select(i, predicate)
             for i, predicate in enumerate(self.graph.selections)
@@ -164,7 +178,7 @@ class Plan:
         missing = [
             (stem, of)
             for stem, of in zip(operator.stems, operator.spans, strict=True)
-            if not span & of and self._can_probe(span, stem)
+            if not span & of and self._can_probe(span, stem, bool(selections))
         ]
         by_key = [self._probe(span, stem, of, access) for stem, of in missing for access in self._keys(span, of)]
         linked = by_key or [
@@ -175,10 +189,17 @@ class Plan:
         probes = linked or [self._probe(span, stem, of, ListAccess()) for stem, of in missing]
         return (*selections, *probes)
 
-    def _can_probe(self, span: int, stem: int) -> bool:
-        """Whether tuples of the span have the values that they need to ask for rows that the SteM may lack."""
-        ways = self._bindings_of(stem)
-        return not ways or any(not way.needs & ~span for way in ways)
+    def _is_probed(self, span: int) -> bool:
+        """Whether tuples probe the SteM of a span. If it has all sources whose rows may be the last of a result, each
+        result is started there, and tuples without them, of loaded tables only, take no step toward it."""
+        return bool(self._starting & ~span)
+
+    def _can_probe(self, span: int, stem: int, has_selections: bool) -> bool:
+        """Whether tuples of the span have the values that they need to ask for rows that the SteM may lack. For partial
+        results they also have all rows that are not asked for, and have passed all selections that they can."""
+        if self.first and not self.first >> stem & 1 and (self.first & ~span or has_selections):
+            return False
+        return stem >= len(self.query.sources) or not self.bindings[stem] or bool(self.ways(span, stem))
 
     def _keys(self, span: int, target: int) -> list[KeyAccess]:
         """One access for each index of the target (a span) for which the span has a key."""
@@ -262,7 +283,8 @@ class Plan:
                 if target >> source & 1 and span >> partner & 1:
                     looked_up = isinstance(access, KeyAccess) and partner == access.partner and mine in access.on
                     decided = access == KeyAccess((mine,), partner, (theirs,)) and is_exact(physical(mine.type))
-                    if not decided and (looked_up or not e.derived):
+                    implied = e.derived and not self.first >> e.left & self.first >> e.right & 1
+                    if not decided and (looked_up or not implied):
                         equalities.append(e)
         decided_ranges = {
             r.predicate
@@ -274,18 +296,26 @@ class Plan:
             and r.seen_from(source)[0] == access.on
         }
         predicates = [p for p in self._checks if self._completes(span, target, p) and p not in decided_ranges]
-        asks = tuple(way for way in self._bindings_of(stem) if not way.needs & ~span)
-        return Probe(stem, target, access, tuple(equalities), tuple(predicates), asks)
+        checks, asks = (tuple(equalities), tuple(predicates)), self.ways(span, stem)
+        others = [s for s in range(len(self.query.sources)) if s != stem and not span >> s & 1]
+        ahead = tuple(ways for other in others if (ways := self.ways(span, other))) if asks or self.first else ()
+        asked = stem < len(self.query.sources) and self.query.sources[stem].stream.is_asked
+        return Probe(stem, target, access, *checks, asks, asked, ahead, self._is_answered(access, asks))
 
-    def _bindings_of(self, stem: int) -> tuple[IndexBinding, ...]:
-        return self.bindings[stem] if stem < len(self.query.sources) else ()
+    def _is_answered(self, access: KeyAccess | RangeAccess | ListAccess, asks: tuple[IndexBinding, ...]) -> bool:
+        """Whether all rows with a key are there if one is: rows come only by one index, and it decides the match."""
+        if len(asks) != 1 or not isinstance(access, KeyAccess) or access.on != asks[0].keys or len(access.on) > 1:
+            return False
+        methods = self.query.sources[asks[0].table].stream.methods
+        return {method.columns for method in methods} == {methods[asks[0].method].columns} and is_exact(
+            physical(access.on[0].type)
+        )
 
-    def _gathered(self) -> tuple[SourceColumn, ...]:
-        group, outputs = self.query.group, self.query.outputs
-        exprs: list[Expr] = [o.expr for o in outputs] if group is None else [*group.keys]
-        if group is not None:
-            exprs += [a.arg for a in group.aggregates if a.arg is not None]
-        return tuple(dict.fromkeys(c for e in exprs for c in sorted(columns_of(e), key=lambda c: (c.source, c.name))))
+    def ways(self, span: int, stem: int) -> tuple[IndexBinding, ...]:
+        """The ways in which tuples of a span can ask for rows of a SteM."""
+        if stem >= len(self.query.sources):
+            return ()
+        return tuple(way for way in self.bindings[stem] if not way.needs & ~span)
 
     def _layout(self, source: int) -> Layout:
         """What the SteM of a source keeps: no column that only filters need, and no unused column. It keeps the keys of
@@ -297,7 +327,8 @@ class Plan:
         edges = {p: self._edge(source, p) for p in range(len(self.query.sources)) if p != source}
         on = {p: tuple(mine for mine, _, _ in edge) for p, edge in edges.items() if edge}
         alone = any(state_of(tree) == ~(1 << source) for tree in self.materialised)  # then no step probes it
-        beside = 0 if alone else self.operator((1 << source, 0)).tree.span
+        probed = self._is_probed(1 << source)
+        beside = 0 if alone or not probed else self.operator((1 << source, 0)).tree.span
         order = dict.fromkeys(r.seen_from(source)[0] for r in graph.ranges if source in (r.left, r.right))
         return Layout(
             timed=not stream.stream.is_table,
@@ -307,12 +338,14 @@ class Plan:
             edges=tuple(dict.fromkeys(on.values())),
             indexes=tuple(dict.fromkeys(key for partner, key in on.items() if beside >> partner & 1)),
             order_keys=tuple(order),
+            probed=probed,
         )
 
     def _layout_between(self, number: int, tree: Tree) -> Layout:
         """What an intermediate SteM keeps: the rows that its tuples consist of, and the keys by which the other
         children of the operator above probe it."""
-        above = self.operator(self.signature(state_of(tree))).tree.span & ~tree.span
+        probed = self._is_probed(tree.span)
+        above = self.operator(self.signature(state_of(tree))).tree.span & ~tree.span if probed else 0
         ranges = (r.seen_from(s) for r in self.graph.ranges for s in (r.left, r.right) if tree.span >> s & 1)
         return Layout(
             timed=any(not self.query.sources[s].stream.is_table for s in tree.sources()),
@@ -321,6 +354,7 @@ class Plan:
             keys=(),
             indexes=tuple(access.on for access in self._keys(above, tree.span)),
             order_keys=tuple(dict.fromkeys(key for key, _, partner, _, _ in ranges if above >> partner & 1)),
+            probed=probed,
             components=tuple(sorted(tree.sources())),
             states=self._states(self.grouped[number]) if number in self.grouped else None,
         )
@@ -335,10 +369,12 @@ def _covers(span: int, predicate: Expr) -> bool:
     return all(span >> s & 1 for s in sources_of(predicate))
 
 
-def plan_of(query: BoundQuery, tree: Tree | None = None) -> Plan:
+def plan_of(
+    query: BoundQuery, tree: Tree | None = None, tables_first: bool = True, owners: tuple[int, ...] = ()
+) -> Plan:
     """The plan of a query object for a tree, made once and shared: every turn of a slot asks for it. Plans are not
     shared between equal queries, because a user function of one may differ from that of the same name in the other."""
-    return _plan_of(_This(query), tree)
+    return _plan_of(_This(query), tree, tables_first, owners)
 
 
 class _This:
@@ -355,8 +391,8 @@ class _This:
 
 
 @lru_cache(maxsize=16)
-def _plan_of(this: _This, tree: Tree | None) -> Plan:
-    return Plan(this.query, tree)
+def _plan_of(this: _This, tree: Tree | None, tables_first: bool, owners: tuple[int, ...]) -> Plan:
+    return Plan(this.query, tree, tables_first, owners)
 
 
 def _sources(span: int) -> list[int]:

@@ -7,9 +7,10 @@ themselves be reached. Otherwise no order of joins can answer the query.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import combinations
 
-from eddyline.bound.expr import SourceColumn, columns_of
+from eddyline.bound.expr import SourceColumn, columns_of, sources_of
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.places import shown
 from eddyline.plan.bindings import IndexBinding, bindings_of, index_bindings, unreachable
@@ -31,6 +32,34 @@ def missing_binding(query: BoundQuery) -> tuple[int, str] | None:
     return lost[0], _only_each_other(query, ways, lost)
 
 
+def missing_join(query: BoundQuery) -> tuple[int, str] | None:
+    """For SELECT PARTIAL: a source that only tables that are asked join with the sources before it, and a sentence
+    about it; None if there is none. Without these tables all its rows would be combined with all others."""
+    if not query.partial:
+        return None
+    everywhere, here = (_parts(query, sources) for sources in (range(len(query.sources)), query.given))
+    for first, source in combinations(query.given, 2):
+        if here[source] != here[first] and everywhere[source] == everywhere[first]:
+            one, other = (_plain(query.sources[number].alias) for number in (source, first))
+            return source, (
+                f"SELECT PARTIAL joins {one} with {other} before a table has answered, and only tables that are asked "
+                f"join them in WHERE; add a condition over {one} and {other}, or leave PARTIAL out"
+            )
+    return None
+
+
+def _parts(query: BoundQuery, sources: Collection[int]) -> list[int]:
+    """A number for each source, the same for sources that predicates over these sources connect, also those that follow
+    from other equalities."""
+    part = list(range(len(query.sources)))
+    equal = (frozenset((e.left, e.right)) for e in join_graph(query).equalities)
+    for joined in (*equal, *map(sources_of, query.predicates)):
+        if joined and joined <= set(sources):
+            old = {part[source] for source in joined}
+            part = [min(old) if p in old else p for p in part]
+    return part
+
+
 def _not_bound(query: BoundQuery, graph: JoinGraph, source: int) -> str:
     """The sentence for a table that has an unbound column in each of its indexes."""
     stream, alias = query.sources[source].stream, _plain(query.sources[source].alias)
@@ -39,7 +68,7 @@ def _not_bound(query: BoundQuery, graph: JoinGraph, source: int) -> str:
     ]
     nearest = min(lacking, key=len)
     unbound = list(dict.fromkeys(name for names in lacking for name in names))
-    indexes = [f"({', '.join(map(_plain, method.columns))})" for method in stream.methods]
+    indexes = list(dict.fromkeys(f"({', '.join(map(_plain, method.columns))})" for method in stream.methods))
     how = f"its index{'es' * (len(indexes) > 1)} on {' and '.join(indexes)}"
     names = " or ".join(map(_plain, unbound))
     write = " AND ".join(f"{alias}.{_plain(name)} = ..." for name in nearest)

@@ -43,6 +43,12 @@ class Probe:
     predicates: tuple[Expr, ...]
     asks: tuple[IndexBinding, ...] = ()
     """The ways to ask the table of the SteM, if it is one that is asked, for the rows that it may lack."""
+    is_asked: bool = False
+    """Whether it is the SteM of a table that is asked. If there is no way to ask, its scan brings all rows."""
+    ahead: tuple[tuple[IndexBinding, ...], ...] = ()
+    """The ways to ask each of the other tables that the tuple lacks: while it waits for one, it can ask them too."""
+    asks_unmatched: bool = False
+    """Whether a tuple that finds a row need not ask: rows of the table come with all others that have the same key."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from eddyline.state.log.sealed import sealed, unsealed
 
-LAYOUT = 8
+LAYOUT = 9
 """The version of columns, tables and files in the arena. Raise it when their layout or the meaning of a number
 changes."""
 
@@ -84,16 +84,17 @@ def open_slot(
     identity: str = "",
     plans: MakePlanSource = plan_source,
     tuning: Tuning = DEFAULT,
+    owners: tuple[int, ...] = (),
 ) -> Slot:
     """The slot whose state is in a folder, or an empty one at version 0. A folder that another process has open is
-    refused (JobError)."""
+    refused (JobError). `owners` says which sources share a SteM (`Plan.owners`)."""
     arena = Arena(folder, fingerprint(query, identity), tuning.state)
     try:
         known = _take_header(arena)
         reach("arena: the header is taken")
         if known is not None:
             try:
-                slot = snapshot.prepared(known.slot, query, settings, arena, clock, partial, plans, tuning)
+                slot = snapshot.prepared(known.slot, query, settings, arena, clock, partial, plans, tuning, owners)
                 if arena.regions == known.regions - len(known.freed):
                     snapshot.restore(slot, known.slot)
                     arena.regions, arena.freed = known.regions, list(known.freed)
@@ -101,7 +102,7 @@ def open_slot(
             except Exception:  # any error: the arena is only a copy, and the log can replace it
                 pass
         arena.clear()
-        return Slot(query, settings, arena, clock, partial, plans=plans, tuning=tuning)
+        return Slot(query, settings, arena, clock, partial, plans=plans, tuning=tuning, owners=owners)
     except BaseException:
         arena.close()
         raise

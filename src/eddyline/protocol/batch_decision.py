@@ -12,6 +12,7 @@ from eddyline.balance.slot_map import SlotMap
 from eddyline.codec import as_json
 from eddyline.engine.watermarks import Advanced, Reached
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
+from eddyline.plan.preference import NO_PREFERENCE, Preference
 from eddyline.protocol.ledger import Ledger, Moves
 
 BatchKind = Literal["load", "rows", "end"]
@@ -58,6 +59,8 @@ class BatchDecision:
     have got other answers in time."""
     pressure: Pressure = NO_PRESSURE
     """The pressure of the input on each slot, for its optimizer."""
+    preference: Preference = NO_PREFERENCE
+    """Which rows come first; results do not depend on it."""
 
     def begins_at(self, slot: int) -> str:
         """The history at which the turn of a slot begins."""

@@ -12,6 +12,7 @@ from eddyline.counts import Counts
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.watermarks import Advanced, Reached
 from eddyline.protocol.ledger import Ledger, Moves
+from eddyline.protocol.outlet import Staged
 
 
 @dataclass(frozen=True)
@@ -67,3 +68,5 @@ class Commit:
     """In such a query: by slot, the attempt at its turn that counts."""
     balance: ManagerState = field(default_factory=ManagerState)
     """What the distribution manager remembers; results do not depend on it."""
+    owed: tuple[Staged, ...] = ()
+    """Staged results of the batch for sinks that get them after the commit; perhaps they have them already."""

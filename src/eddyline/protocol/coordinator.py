@@ -7,6 +7,8 @@
 The decision is durable before a slot begins, a file that a slot wrote counts only when the commit names it, and the
 commit is one write. So a job continues from the newest commit, whichever process fails at whichever moment: a batch
 that runs again writes files with other names, and its results replace those that were published but not committed.
+Results that cannot be replaced are delivered after the commit, which names their files: at once, and again when a run
+starts. The rows of a batch are the same each time, so a sink that knows the number of its newest batch has them once.
 
 Each commit ends a *history*: a digest of all decisions since the checkpoint was made. The state that a slot leaves on a
 host names the histories before and after its batch, so it is used only where it belongs, whatever other attempts did in
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -30,13 +32,14 @@ from eddyline.errors import InternalError, JobError, SettingError
 from eddyline.faults import reach
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.plan.bounds import FOREVER
+from eddyline.plan.preference import NO_PREFERENCE
 from eddyline.protocol.adapted import Adapted, AfterBatch, Placer, accounts_that_move, stays
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
 from eddyline.protocol.home import Home
 from eddyline.protocol.ledger import Ledger, Moves
-from eddyline.protocol.outlet import Outlet
+from eddyline.protocol.outlet import Outlet, Staged
 from eddyline.protocol.record import COMBINED, Record
 
 KEPT = 2
@@ -65,6 +68,26 @@ class Publisher(Protocol):
         """Remove the results of later batches: they were never committed."""
 
 
+class Deliverer(Protocol):
+    """Gives committed results to sinks that keep the number of the batch with its rows."""
+
+    @property
+    def outlets(self) -> Collection[Outlet]:
+        """The outlets whose rows go to such sinks."""
+
+    def deliver(self, batch: int, owed: Mapping[Outlet, Sequence[str]]) -> None:
+        """Give these staged files, by outlet, as the results of a committed batch, which may come again."""
+
+
+class NoDeliverer:
+    """All results are published before the commit."""
+
+    outlets: Collection[Outlet] = ()
+
+    def deliver(self, batch: int, owed: Mapping[Outlet, Sequence[str]]) -> None:
+        """There is nothing to deliver."""
+
+
 class Coordinator:
     """Decides and commits the batches of one job, one after the other."""
 
@@ -76,19 +99,21 @@ class Coordinator:
         silence: Silence | None = None,
         mover: Mover = no_moves,
         placer: Placer = stays,
+        deliverer: Deliverer | None = None,
     ) -> None:
         """`home` is that of the slots. `silence` says which streams are idle; None if no stream can become idle."""
         self._checkpoint, self._home, self._publisher, self._mover = checkpoint, home, publisher, mover
-        self._placer = placer
+        self._placer, self._deliverer = placer, deliverer or NoDeliverer()
         self._silence = silence or Silence((), None)
         self._slots = home.slots
         """The number of slots of the next batch."""
         self.commit = checkpoint.last() or Commit(-1, None, home.watermarks().reached, history=checkpoint.history)
-        if self.commit.attempts and len(self.commit.attempts) != home.slots:
+        known = len(self.commit.attempts)
+        if home.query.asks and known not in (0, home.slots) and not self.commit.finished:
             raise SettingError(
-                f"each slot has the answers of tables that it has asked for, so their number cannot change: "
-                f"set slots={len(self.commit.attempts)}"
+                f"each slot has its own answers of tables, so the number of slots cannot change: set slots={known}"
             )
+        self._deliver(self.commit)  # an earlier run may have failed before this step
         publisher.forget_after(self.commit.batch)
         checkpoint.collect(self.commit)
 
@@ -130,6 +155,7 @@ class Coordinator:
         if sweep or kind == "end":
             moves = replace(moves, sweep=tuple(last.ledger.generations.clean))
         begin = any(track.epoch > last.ledger.epoch for track in tracks)
+        ledger = last.ledger.begin(moves, last.advanced, self._home.settings.groups, begin)
         decision = BatchDecision(
             batch=batch,
             kind=kind,
@@ -142,13 +168,14 @@ class Coordinator:
             after=after,
             quiet=tuple(quiet),
             moves=moves,
-            ledger=last.ledger.begin(moves, last.advanced, self._home.settings.groups, begin),
+            ledger=Ledger(batch) if self._home.query.asks else ledger,
             map_before=map_before,
             slot_map=slot_map,
             moved=last.moved,
             complete=last.complete,
             attempts=last.attempts,
             pressure=pressure,
+            preference=NO_PREFERENCE if kind == "load" else self._home.preferences.at(batch),
         )
         reach("before decide")
         self._checkpoint.decide(decision)
@@ -173,6 +200,7 @@ class Coordinator:
         for record in sorted(records, key=lambda r: r.slot):
             for some in record.staged:
                 staged.setdefault(some.outlet, []).extend(some.files)
+        owed = {outlet: staged.pop(outlet) for outlet in self._deliverer.outlets if outlet in staged}
         reached = watermarks.reached
         advanced = Advanced(
             newest=reached.newest,
@@ -215,6 +243,7 @@ class Coordinator:
             waits=any(r.waits is not None for r in records),
             attempts={r.slot: r.attempt for r in records if r.attempt},
             balance=balance,
+            owed=tuple(Staged(outlet, tuple(files)) for outlet, files in owed.items()),
         )
         self._checkpoint.expect(commit.batch)
         reach("before publish")
@@ -223,11 +252,15 @@ class Coordinator:
         self._checkpoint.commit(commit)
         reach("after commit")
         self.commit = commit
+        self._deliver(commit)
         if next_map is not None:
             self._slots = next_map.slots
         if commit.batch % KEPT == 0 or commit.finished:
             self._checkpoint.collect(commit)
         return counts
+
+    def _deliver(self, commit: Commit) -> None:
+        self._deliverer.deliver(commit.batch, {staged.outlet: staged.files for staged in commit.owed})
 
     def _maps(self) -> tuple[SlotMap | None, SlotMap | None]:
         """The slot of each group in the last batch and in the next one. A run that begins with another number of slots

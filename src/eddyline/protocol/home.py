@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -25,10 +26,12 @@ from eddyline.engine.slot import Slot
 from eddyline.engine.split import Split
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Advanced, Reached, Watermarks
-from eddyline.errors import JobError, SettingError
+from eddyline.errors import JobError
 from eddyline.plan.bounds import FOREVER
+from eddyline.plan.judges import Preferences
 from eddyline.plan.partition import partition, partition_along, spill_axis
 from eddyline.plan.plan import Plan, plan_of
+from eddyline.plan.sharing import owners
 from eddyline.plan.tree import shape
 from eddyline.protocol import attach
 from eddyline.protocol.batch_decision import BatchDecision
@@ -137,24 +140,23 @@ class Home:
         plans: MakePlanSource = plan_source,
         tuning: Tuning = DEFAULT,
         lookups: Callable[[], Lookups] | None = None,
+        age: Callable[[], float] = time.time,
     ) -> None:
-        """`lookups` makes, for a slot, what asks the tables that are asked."""
-        if query.counts_rows and query.asks:
-            raise SettingError(
-                "a query with a ROWS window and tables that are asked needs --engine local, without --checkpoint: rows "
-                "that wait for an answer are not counted again after a restart"
-            )
+        """`lookups` makes, for a slot, what asks the tables that are asked. `age` is the clock by which their answers
+        grow old, in seconds, the same in all processes."""
         self._plans, self.tuning = plans, tuning
-        self._make_lookups = lookups
+        self._make_lookups, self.age = lookups, age
         self._lookups: dict[int, tuple[str, Lookups]] = {}
         """By slot, the history after its last turn in this process, and what has asked in it."""
         self.query, self.slots, self.checkpoint, self.stage = query, slots, checkpoint, stage
         self.plan = plan_of(query, shape(settings.plan, [s.alias for s in query.sources]))
         self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
+        self.preferences = Preferences(self.plan, settings.prefer)
         axis = spill_axis(self.plan, settings.groups)
         if axis is None or not self.split.partitioning.is_along(axis):
             settings = replace(settings, balance="off")
         self.settings = settings
+        self._owners = owners(self.plan, self.split.partitioning, settings) if tuning.engine.shares_stems else ()
         self.split.sketch = None if self.even_map is None else KeySketch(settings.groups, slots)
         self._axis = axis if settings.has_groups else None
         self.log = Log(checkpoint, self.split, self._axis, tuning.state)
@@ -167,7 +169,14 @@ class Home:
         )
 
     def _make(self) -> Slot:
-        return Slot(self.query, self.settings, partial=self.partial, plans=self._plans, tuning=self.tuning)
+        return Slot(
+            self.query,
+            self.settings,
+            partial=self.partial,
+            plans=self._plans,
+            tuning=self.tuning,
+            owners=self._owners,
+        )
 
     def _attach(self, folder: str, number: int) -> Slot:
         slots = f"of {self.slots}" if self.even_map is None else "with the groups of a map"
@@ -180,6 +189,7 @@ class Home:
             identity=identity,
             plans=self._plans,
             tuning=self.tuning,
+            owners=self._owners,
         )
 
     @property
@@ -265,6 +275,11 @@ class Home:
     def has_small_state(self) -> bool:
         """Whether slots have state that cannot be rebuilt from rows."""
         return self.query.group is not None or self.query.counts_rows or self.query.asks
+
+    @property
+    def keeps_lookups(self) -> bool:
+        """Whether this process also takes the next turn of a slot: what it asks then, no other has to ask again."""
+        return isinstance(self.keeper, MemoryKeeper)
 
     def lookups(self, number: int, history: str) -> tuple[Lookups, bool]:
         """What asks for a slot whose last turn ended with a history; and whether it is new, so that it knows nothing of

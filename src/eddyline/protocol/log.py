@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from eddyline.bound.model import WindowKind
 from eddyline.engine.intake import columns_for, event_times
-from eddyline.engine.logged_answers import is_of_answers
+from eddyline.engine.logged_answers import is_of_slot, table_of
 from eddyline.engine.logged_places import CountedSpan
 from eddyline.engine.split import Split, groups_along
 from eddyline.plan.bounds import FOREVER
@@ -75,7 +75,7 @@ class Log:
         self._checkpoint, self._split, self._axis, self._tuning = checkpoint, split, axis, tuning
         self._segments: dict[str, Segment] = {}
         """The segments that sweeps have read."""
-        sources = split.plan.query.sources
+        sources, self._asks = split.plan.query.sources, split.plan.query.asks
         self._counted = {s.stream.name for s in sources if s.window.kind is WindowKind.ROWS}
         """The streams of sources with a ROWS window."""
         self._first: dict[str, int] = {}
@@ -95,10 +95,12 @@ class Log:
         least: Mapping[str, int],
         by_group: bool = False,
         own: Ints | None = None,
+        forgotten: Mapping[str, int] | None = None,
     ) -> LogFile | None:
         """Write one segment with the new rows of a slot, by stream, and those of the segments to merge, in the order of
         groups if it is asked for. Rows older than `least` are left out: they are not needed once the batch is
-        committed. `own` are the groups that the slot has, if slots have places by groups. None if no row remains."""
+        committed. `own` are the groups that the slot has, if slots have places by groups. `forgotten` are the
+        answers that the slot has forgotten. None if no row remains."""
         segments = [self._checkpoint.segment(old) for old in reversed(merged)]
         kept = _Kept({stream.name: stream.time for stream in self._split.streams.values()}, least)
 
@@ -106,6 +108,8 @@ class Log:
             """The rows of a stream, from each segment and the new ones."""
             for segment in segments:
                 batches = (self._in_order(stream, batch, epoch) for batch in segment.batches(stream))
+                if forgotten is not None and (table := table_of(stream)) is not None:
+                    batches = (_not_forgotten(batch, slot, table, forgotten) for batch in batches)
                 yield kept.of(stream, batches)
             new = rows.get(stream, ())
             yield kept.of(stream, (_came_in(batch, epoch) for batch in new) if epoch else new)
@@ -162,7 +166,7 @@ class Log:
         """Stretches of time in which the rows of a commit are counted again, one after the other: each has about `most`
         bytes of rows. It is a single one unless rows on disk have to be counted."""
         used = commit.advanced.used
-        if not moved.epoch or not self._counted or used is None:
+        if self._asks or not moved.epoch or not self._counted or used is None:
             return [Stretch()]
         times: dict[str, list[Ints]] = {stream: [np.empty(0, np.int64)] for stream in self._counted}
         for stream, batch, _ in self._rows(commit):
@@ -189,12 +193,13 @@ class Log:
         since, are left out, unless they are counted. Rows without a time are in the first stretch. If `own` groups are
         given, in order, sections that have none of them are not read."""
         found: dict[int, dict[str, list[pa.RecordBatch]]] = {}
-        released = moved.released(commit.advanced.used) if self._counted else None
+        released = moved.released(commit.advanced.used) if self._counted and not self._asks else None
         for stream, batch, came in self._rows(commit, own):
             if not moved.epoch:
                 found.setdefault(0, {}).setdefault(stream, []).append(batch)
                 continue
-            wait, time = np.zeros(came.size, np.bool_), self._split.streams[stream].time
+            time = None if table_of(stream) else self._split.streams[stream].time
+            wait = np.zeros(came.size, np.bool_)
             if released is not None and time is not None:
                 times = event_times(batch.column(time))
                 came, wait = released.came(times), released.wait(times)
@@ -223,10 +228,10 @@ class Log:
 
     def _in_memory(self, stream: str, batch: pa.RecordBatch, came: Ints, generations: Generations) -> NDArray[np.bool_]:
         """Which rows are in memory for some source."""
+        if self._axis is None or not generations.left:
+            return np.ones(came.size, np.bool_)
         here, query = np.zeros(came.size, np.bool_), self._split.plan.query
         for source in (n for n, s in enumerate(query.sources) if s.stream.name == stream):
-            if self._axis is None or not generations.left:
-                return np.ones(came.size, np.bool_)
             here |= ~generations.on_disk(self._groups(source, batch), came)
         return here
 
@@ -271,8 +276,8 @@ class Log:
 
     def _in_order(self, stream: str, batch: pa.RecordBatch, epoch: int) -> pa.RecordBatch:
         """Logged rows with their columns in the order of this run and, if there are epochs, theirs."""
-        if is_of_answers(stream):
-            return batch
+        if table_of(stream) is not None:
+            return batch if EPOCH in batch.schema.names else _came_in(batch, 0)
         rows = columns_for(self._split.streams[stream], batch, self._split.needed[stream])
         if EPOCH in batch.schema.names:
             return rows.append_column(EPOCH, batch.column(EPOCH))
@@ -324,6 +329,13 @@ def _not_before(batch: pa.RecordBatch, time: str, least: int) -> pa.RecordBatch:
     """The rows that are not older than `least`; the whole batch if more than half remain, as filtering copies."""
     keep = event_times(batch.column(time)) >= least
     return batch if 2 * np.count_nonzero(keep) > keep.size else batch.filter(pa.array(keep))
+
+
+def _not_forgotten(batch: pa.RecordBatch, slot: int, table: str, forgotten: Mapping[str, int]) -> pa.RecordBatch:
+    """Logged answers of a table without those that a slot has forgotten."""
+    came = batch.column(EPOCH).to_numpy()
+    gone = (came < forgotten.get(table, 0)) & is_of_slot(slot, batch)
+    return batch.filter(pa.array(~gone)) if gone.any() else batch
 
 
 def _alike(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

@@ -25,3 +25,11 @@ class Outlet:
 
 
 RESULTS = Outlet("results")
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Files with rows for one outlet."""
+
+    outlet: Outlet
+    files: tuple[str, ...]

@@ -13,20 +13,12 @@ from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.standing import StateSize
 from eddyline.engine.tally import Spans
 from eddyline.protocol.commit import LogFile
-from eddyline.protocol.outlet import Outlet
+from eddyline.protocol.outlet import Staged
 from eddyline.routing.gathered import TurnReport
 from eddyline.spill.accounts import Spillable
 
 COMBINED = -1
 """The slot number in the record of combined partial results."""
-
-
-@dataclass(frozen=True)
-class Staged:
-    """Files with rows for one outlet."""
-
-    outlet: Outlet
-    files: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from eddyline.balance.slot_map import SlotMap
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.engine.logged_answers import is_of_answers, of_slot
+from eddyline.engine.logged_answers import of_slot, table_of
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Shipment, Split, Which, groups_along, wanted
@@ -84,25 +84,26 @@ def restore(
     moved, tuning = ledger or commit.ledger, home.tuning.engine
     restore_small(home, slot, number, commit.small)
     own = None if slot_map is None else slot_map.groups_in(number)
-    answers: dict[str, list[pa.RecordBatch]] = {}
     most = max(tuning.sweep_least, int(tuning.sweep_share * (home.settings.memory or 0)))
     for stretch in home.log.stretches(commit, moved, min(tuning.sweep_bytes, most) // 4):
         for epoch, rows in home.log.by_epoch(commit, moved, stretch, own):
             home.place(slot_map and slot_map.as_of(epoch), split)
             begin_tracks(slot, slot_map, number, epoch)
+            slot.begin_load(epoch)
+            answers: dict[str, list[pa.RecordBatch]] = {}
             for stream, batch in rows:
-                if is_of_answers(stream):
+                if table_of(stream) is not None:
                     answers.setdefault(stream, []).append(of_slot(number, batch))
                     continue
                 for shipment in split.split_table(stream, batch):
                     if shipment.slot == number:
                         slot.receive(_in_memory(slot, shipment, epoch, moved.generations))
+            slot.load_answers(answers)
         if stretch.until != FOREVER:  # the last one has rows that wait
             slot.input.release_counted(stretch.until, stretch.later)
     begin_tracks(slot, slot_map, number, moved.epoch)
     follow_tracks(slot, slot_map, number)
     reach("turn: rows of the log are received")
-    slot.load_answers(answers)
     advanced = home.watermarks(commit.advanced)
     held = None if commit.complete is None else home.watermarks(commit.complete)
     slot.load(advanced.by_stream, advanced.query, version, held)

@@ -12,7 +12,7 @@ from eddyline.engine.small_state import SmallState
 from eddyline.engine.snapshot import restore_small_state, small_state
 from eddyline.protocol.checkpoint import SMALL
 from eddyline.protocol.home import Home
-from eddyline.state.log.segment import SegmentPart, written
+from eddyline.state.log.segment import Segment, SegmentPart, written
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,15 @@ def write_small(home: Home, slot: Slot, number: int, name: str) -> str:
 
 
 def restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) -> None:
-    """Restore the slot's own small state. If there are fewer slots than before, the small state of each missing slot
-    goes to one of the others."""
+    """Restore the slot's own small state. If there are fewer slots than before, the small state of each
+    missing slot goes to one of the others."""
     segments = [(segment, segment.meta(SmallMeta)) for segment in map(home.checkpoint.segment, files)]
     if not segments:
         return
-    mine = [segment for segment, meta in segments if meta.slot % home.slots == number]
-    batches = [(name, batch) for s in mine for name in s.names for batch in s.batches(name)]
-    restore_small_state(slot, segments[0][1].numbers, batches)
+    mine = [(segment, meta) for segment, meta in segments if meta.slot % home.slots == number]
+    batches = [named for segment, _ in mine for named in _batches(segment)]
+    restore_small_state(slot, (mine or segments)[0][1].numbers, batches)
+
+
+def _batches(segment: Segment) -> list[tuple[str, pa.RecordBatch]]:
+    return [(name, batch) for name in segment.names for batch in segment.batches(name)]

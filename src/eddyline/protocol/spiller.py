@@ -129,7 +129,7 @@ class Spiller:
             "held": float(record.held.bytes),
             "growth": float(max(0, record.spillable.growth)),
         }
-        self._decisions.append(Decision("spill", 0, what, why, measured))
+        self._decisions.append(Decision("spill", 0, what, why, measured, slot=record.slot))
 
     def _all_warm(self, ledger: Ledger, leave: tuple[int, ...]) -> Moves:
         """No group stays cold: the job had a delay before and has none now, so nothing would sweep the group until the

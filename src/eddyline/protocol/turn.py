@@ -38,10 +38,10 @@ from eddyline.plan.bounds import FOREVER
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.commit import Commit
 from eddyline.protocol.home import Home, horizon
-from eddyline.protocol.outlet import RESULTS, Outlet
+from eddyline.protocol.outlet import RESULTS, Outlet, Staged
 from eddyline.protocol.packing import REASON
 from eddyline.protocol.parcel import CountsHead, Parcel, RejectedHead, RowsHead, as_shipment
-from eddyline.protocol.record import COMBINED, Record, Staged
+from eddyline.protocol.record import COMBINED, Record
 from eddyline.protocol.restoring import opened
 from eddyline.protocol.slot_log import SlotLog
 from eddyline.protocol.small_files import write_small
@@ -82,6 +82,7 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
     output = _TurnResults(home, name, slot)
     counts = Counts(spill=_move(home, decision, number, slot, output))
     slot.pressure = decision.pressure
+    slot.prefer(decision.preference, is_new=decision.preference.since == decision.batch)
     slot.replan()
     shipments: list[Shipment] = []
     logged: dict[str, list[pa.RecordBatch]] = {}
@@ -133,7 +134,8 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
     epoch, merged = decision.ledger.epoch, decision.merge.get(number, ())
     own = None if decision.slot_map is None else decision.slot_map.groups_in(number)
     by_group = epoch > 0 or _may_leave_soon(home, slot)
-    log_file = home.log.write(name, number, epoch, logged, merged, least, by_group, own)
+    forgotten = None if slot.executor.access is None else slot.executor.access.forgotten
+    log_file = home.log.write(name, number, epoch, logged, merged, least, by_group, own, forgotten)
     reach("turn: rows are logged")
     small = write_small(home, slot, number, name) if home.has_small_state else None
     reach("turn: small state is written")
@@ -177,14 +179,16 @@ def _look_up(
         access.ask_again()
     is_end = decision.kind == "end"
     until = math.inf if is_end else time.monotonic() + home.settings.batch_seconds
+    most = home.tuning.engine.most_asked if decision.pressure.backlog and home.keeps_lookups else 0
     try:
-        look_up(slot, lookups, FOREVER if is_end else watermark, until, time.monotonic)
+        look_up(slot, lookups, FOREVER if is_end else watermark, until, time.monotonic, home.age, most)
     except BaseException:
         lookups.close()
         raise
     home.keep_lookups(number, decision.after + name, lookups)
     reach("turn: answers are there")
-    return {section: [got_by(number, batch) for batch in batches] for section, batches in access.logged().items()}
+    now = home.age()
+    return {section: [got_by(number, now, batch) for batch in batches] for section, batches in access.logged().items()}
 
 
 class _TurnResults:
@@ -238,7 +242,8 @@ def _receive(home: Home, slot: Slot, shipments: Sequence[Shipment]) -> None:
         time = home.split.streams[shipment.stream].time
         return 0 if time is None else int(event_times(shipment.batch.column(time)).min())
 
-    for shipment in sorted(shipments, key=oldest):
+    in_time = sorted(shipments, key=oldest)
+    for shipment in in_time if slot.preferred is None else slot.preferred.first(in_time):
         slot.receive(shipment)
 
 

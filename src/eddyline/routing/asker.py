@@ -8,7 +8,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from eddyline.bound.expr import Expr
-from eddyline.plan.bindings import IndexBinding
+from eddyline.plan.steps import Probe
 from eddyline.routing.packet import Packet
 from eddyline.state.rows import Rows
 
@@ -19,8 +19,12 @@ Gather = Callable[[Packet, Sequence[Expr]], Mapping[Expr, pa.Array]]
 class Asker(Protocol):
     """Asks for rows that SteMs of tables lack."""
 
-    def ask(self, ways: Sequence[IndexBinding], packet: Packet, rows: Sequence[Rows], gather: Gather) -> None:
-        """Tuples probe the SteM of a table: ask for the rows that it may lack."""
+    def ask(self, step: Probe, packet: Packet, rows: Sequence[Rows], gather: Gather) -> None:
+        """Tuples probe the SteM of a table: ask for the rows that it may lack, and other tables while they wait."""
+        ...
+
+    def check(self, step: Probe, packet: Packet, rows: Sequence[Rows], gather: Gather) -> None:
+        """Check that these tuples, which have probed the SteM, have asked for what it lacks, and for nothing else."""
         ...
 
     def own(self, packet: Packet) -> Packet:

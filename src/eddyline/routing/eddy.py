@@ -16,7 +16,7 @@ The steps are in steps/. The scope of an eddy is the part of the plan that it ru
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.codec import Snapshot
 from eddyline.plan.plan import Plan, Signature
-from eddyline.plan.steps import Select
+from eddyline.plan.steps import Probe, Select
 from eddyline.routing.asker import Asker
 from eddyline.routing.decisions import DecisionLog
 from eddyline.routing.invariants import check_packet
@@ -221,9 +221,9 @@ class Eddy:
         begin = clock()
         if isinstance(traffic.step, Select):
             pieces = select(traffic.step, packet, self._payload, self._errors)
+        elif traffic.step.is_asked and self._asker is not None:
+            pieces = self._asked(traffic, traffic.step, packet, self._asker)
         else:
-            if traffic.step.asks and self._asker is not None:
-                self._asker.ask(traffic.step.asks, packet, self._rows, self._payload.gather)
             pieces = self._probe.pieces(traffic, traffic.step, packet, self._errors)
         for piece in pieces:
             seconds += clock() - begin
@@ -233,6 +233,20 @@ class Eddy:
         seconds += clock() - begin
         self.work.add(seconds)
         return traffic.add(packet.size, produced, seconds, self.work)
+
+    def _asked(self, traffic: Traffic, step: Probe, packet: Packet, asker: Asker) -> Iterator[Packet]:
+        """The matches of tuples in the SteM of a table that is asked. They also ask for the rows that it may lack."""
+        known = self._rows, self._payload.gather
+        if not step.asks_unmatched:
+            asker.ask(step, packet, *known)
+            yield from self._probe.pieces(traffic, step, packet, self._errors)
+        else:
+            unmatched = np.ones(packet.size, np.bool_)
+            yield from self._probe.pieces(traffic, step, packet, self._errors, unmatched)
+            if unmatched.any():
+                asker.ask(step, packet.kept(unmatched), *known)
+        if self._check:
+            asker.check(step, packet, *known)
 
     def _queue(self, packet: Packet, put: Callable[[Packet], MetaQueue]) -> None:
         """Send a packet to its next place, without the tuples that another eddy outputs."""
@@ -263,8 +277,8 @@ class Eddy:
         self._put(entry, packet, put)
 
     def _put(self, entry: Entry, packet: Packet, put: Callable[[Packet], MetaQueue]) -> None:
-        """Put a packet into the meta-queue of its signature."""
-        if not self.scope.runs(entry.operator, packet.signature[0]):
+        """Put a packet into the meta-queue of its signature, unless its tuples lead to nothing here."""
+        if not entry.steps or not self.scope.runs(entry.operator, packet.signature[0]):
             return
         queue = put(packet)
         while queue.occupancy >= self.scheduler.full:
@@ -288,6 +302,12 @@ class Eddy:
     def clear(self) -> None:
         """Drop all waiting tuples."""
         self.scheduler.clear()
+
+    def output_of(self, traffic: Traffic, packet: Packet) -> Iterable[Packet]:
+        """What a step makes of tuples at present. It goes nowhere, and asks for nothing."""
+        if isinstance(traffic.step, Select):
+            return select(traffic.step, packet, self._payload, ErrorCount())
+        return self._probe.pieces(traffic, traffic.step, packet, ErrorCount())
 
     def gather(self, packet: Packet, exprs: Sequence[Expr]) -> dict[Expr, pa.Array]:
         """The stored values of the tuples of a packet (payload.py)."""

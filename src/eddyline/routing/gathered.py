@@ -111,15 +111,7 @@ class _GatheredTraffic:
 
     def _queue(self, new: Packets) -> None:
         old = self.packets.get(new.signature)
-        if old is not None:
-            new = replace(
-                new,
-                packets=old.packets + new.packets,
-                tuples=old.tuples + new.tuples,
-                longest_wait=max(old.longest_wait, new.longest_wait),
-                most_rounds=max(old.most_rounds, new.most_rounds),
-            )
-        self.packets[new.signature] = new
+        self.packets[new.signature] = new if old is None else old.plus(new)
 
     def steps(self) -> dict[Signature, tuple[StepCount, ...]]:
         """The counts of all steps. Where slots disagree, the chosen step is the one that most of them take."""
@@ -159,8 +151,8 @@ class Gathered:
         self._traffic[told.plan].add(slot, told)
         self._trees.pop(-1, None)
         self._trees[slot] = told.plan
-        whose = f"slot {slot}: " if self._slots > 1 else ""
-        self._decisions.extend(replace(decision, what=whose + decision.what) for decision in told.decisions)
+        several = self._slots > 1
+        self._decisions.extend(decision.of_slot(slot) if several else replace(decision) for decision in told.decisions)
         self.counts.update(told.counts)
         self._rows = [a + b for a, b in zip(self._rows, told.rows, strict=True)]
         self._input_batch[slot] = told.input_batch

@@ -1,4 +1,18 @@
-"""The routing constraints, which are checked at every step with `check=True`, as in tests."""
+"""The routing constraints of paper 001 (its table 2), which are checked at every step with `check=True`, as in tests.
+
+- BuildFirst: a row is built into the SteM of its source before it goes anywhere else. `check_packet`.
+- SteM BounceBack: a SteM gives a row back that was built, unless it has this row already; and a tuple that probed,
+  unless it has all rows that the tuple may match. Here a row that two access methods bring is left out before it is
+  built (engine/known_table.py), and a tuple that lacks rows asks for them; it need not be kept, because its rows are in
+  SteMs.
+- ProbeCompletion: a tuple that was given back goes to an access module of that table. `Asker.check`: whoever lacks rows
+  has asked, or its lookup has failed.
+- TimeStamp: a probe matches rows only that were built before the tuple started. `check_packet`, `check_matches`.
+- LastMatchTimeStamp: a tuple that probes a SteM again does not match again what it matched before. Here none does: the
+  row that comes as an answer starts a tuple of its own. `check_packet`: no tuple occurs twice.
+- BoundedRepetition: no tuple takes a step again and again. Steps repeat nothing (plan/plan.py); `Asker.check`: a key
+  that is answered is not asked.
+"""
 
 from __future__ import annotations
 

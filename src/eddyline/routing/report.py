@@ -12,6 +12,7 @@ the first step, and for all steps if their signatures are reached from one sourc
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -49,6 +50,15 @@ class StepCount(NamedTuple):
         """Microseconds per tuple; None before the first tuple."""
         return self.seconds / self.tuples * 1e6 if self.tuples else None
 
+    def plus(self, other: StepCount) -> StepCount:
+        """The work of two slots; the first says which step is taken."""
+        return self._replace(
+            tuples=self.tuples + other.tuples,
+            produced=self.produced + other.produced,
+            seconds=self.seconds + other.seconds,
+            calls=self.calls + other.calls,
+        )
+
     def less(self, earlier: StepCount) -> StepCount:
         """The work since an earlier count."""
         return StepCount(
@@ -79,6 +89,16 @@ class Packets:
     def mean(self) -> float | None:
         """Tuples per packet; None before the first."""
         return self.tuples / self.packets if self.packets else None
+
+    def plus(self, other: Packets) -> Packets:
+        """The packets of both slots, with the standing of the other one."""
+        return replace(
+            other,
+            packets=self.packets + other.packets,
+            tuples=self.tuples + other.tuples,
+            longest_wait=max(self.longest_wait, other.longest_wait),
+            most_rounds=max(self.most_rounds, other.most_rounds),
+        )
 
 
 @dataclass(frozen=True)
@@ -245,8 +265,9 @@ class Report:
                 for p in self._queues()
             ],
             "decisions_log": [
-                {"kind": d.kind, "at": d.at, "what": d.what, "why": d.why,
-                 "measured": {key: _finite(value) for key, value in d.measured.items()}}
+                {"kind": d.kind, "at": d.at, "slot": d.slot, "what": d.what, "why": d.why,
+                 "measured": {key: _finite(value) for key, value in d.measured.items()},
+                 "expected": {key: _finite(value) for key, value in d.expected.items()}}
                 for d in self.decisions
             ],
         }  # fmt: skip
@@ -278,6 +299,22 @@ def look(query: BoundQuery, eddy: Eddy, rows: Sequence[int] = (), seconds: float
     log = eddy.decisions
     counts, tree = dict(log.counts), eddy.plan.text
     return Report(query, seconds, tuple(rows), steps, packets, counts, tuple(log.recent), input_batch, tree)
+
+
+def together(reports: Sequence[Report]) -> Report:
+    """The reports of several slots as one; the work is of those with the plan that most of them have."""
+    tree = Counter(report.tree for report in reports).most_common(1)[0][0]
+    alike = [report for report in reports if report.tree == tree]
+    steps, packets = dict[Signature, tuple[StepCount, ...]](), dict[Signature, Packets]()
+    for report in alike:
+        for signature, counts in report.steps.items():
+            known = steps.get(signature)
+            steps[signature] = tuple(map(StepCount.plus, known, counts)) if known else counts
+        for queue in report.packets:
+            other = packets.get(queue.signature)
+            packets[queue.signature] = queue if other is None else other.plus(queue)
+    rows = tuple(map(sum, zip(*(report.rows for report in reports), strict=True)))
+    return replace(alike[0], rows=rows, steps=steps, packets=tuple(packets.values()))
 
 
 def measured(query: BoundQuery, eddy: Eddy) -> str:

@@ -45,6 +45,8 @@ class RowsCounted:
     marks: Marks
     passed: Marks = ()
     """(time, rows up to it), for slide boundaries below the watermark that are not emitted yet."""
+    base: int | None = None
+    """The number of rows whose times no later check needs; None if it needs none."""
 
 
 class RowsWindowSnapshot(Snapshot, frozen=True):
@@ -72,7 +74,7 @@ class RowsWindow:
     def __init__(self, arena: Arena, size: int, slide: int | None = None) -> None:
         self.size, self._slide = size, slide
         self._times = Column(arena, "i8")
-        self._base = self._committed_rows = 0
+        self._base = self._committed_rows = self._to_recount = 0
         self._marks: Marks = ()
         self._committed_marks: Marks = ()
         self._passed: Marks = ()
@@ -84,7 +86,7 @@ class RowsWindow:
         self._times.append(times)
         if times.size and (not self._marks or first - self._marks[-1][0] >= -(-self.size // MARKS)):
             self._marks = (*self._marks, (first, int(times[0])))
-            gone = [place for place, _ in self._marks if place <= self.rows - self.size]
+            gone = [place for place, _ in self._marks if place <= self._base - self.size]
             self._marks = self._marks[max(len(gone) - 1, 0) :]
         return np.arange(first, first + times.size)
 
@@ -102,12 +104,17 @@ class RowsWindow:
         """The number of rows counted so far."""
         return self._times.rows
 
-    @property
-    def horizon(self) -> int | None:
-        """The time before which rows are in no window any more; None: unknown. A mark is the first row of its time, so
-        older rows have smaller places; and at least `size` rows are not older."""
-        found = [time for place, time in self._marks if place <= self.rows - self.size]
+    def horizon(self, held: int | None) -> int | None:
+        """The time before which rows are in no window any more, at the time `held`, if rows of that time wait for an
+        answer, or later; None: unknown. A mark is the first row of its time, so older rows have smaller places; and at
+        least `size` rows are not older."""
+        rows = self.rows if held is None else self._rows_before(held)
+        found = [time for place, time in self._marks if place <= rows - self.size]
         return found[-1] if found else None
+
+    def _rows_before(self, time: int) -> int:
+        """The number of rows that are older, if the time is not below the watermark of the last commit."""
+        return self._base + int(np.searchsorted(self._times.values[self._base : self._times.rows], time))
 
     def _passed_at(self, watermark: int, next: int | None) -> Marks:
         """How many rows there are up to each slide boundary from `next` on that is below the watermark, and up to the
@@ -126,8 +133,7 @@ class RowsWindow:
         """Release the times below the watermark, which no later check needs; their count stays. Slide boundaries from
         `next` on are not emitted yet."""
         self._passed = self._passed_at(watermark, next)
-        known = self._times.values[self._base : self._times.rows]
-        self._base += int(np.searchsorted(known, watermark))
+        self._base = self._rows_before(watermark)
         self._times.release(self._base)
         self._committed_rows, self._committed_marks = self._times.rows, self._marks
 
@@ -151,14 +157,23 @@ class RowsWindow:
     def counted(self, watermark: int, next: int | None) -> RowsCounted:
         """The part of the state that cannot be rebuilt from live rows, at this watermark. Slide boundaries from `next`
         on are not emitted yet."""
-        return RowsCounted(self.rows, self._marks, self._passed_at(watermark, next))
+        return RowsCounted(self.rows, self._marks, self._passed_at(watermark, next), self._rows_before(watermark))
 
     def start_at(self, counted: RowsCounted) -> None:
-        """Start a new window after rows that were counted before, all of them below the watermark."""
-        self._times.release(counted.rows)
-        self._times.rows = self._base = self._committed_rows = counted.rows
+        """Start a new window after rows that were counted before. The times of the last of them may still be needed:
+        `recount` takes these."""
+        base = counted.rows if counted.base is None else counted.base
+        self._times.release(base)
+        self._times.rows = self._base = self._committed_rows = base
+        self._to_recount = counted.rows - base
         self._marks = self._committed_marks = counted.marks
         self._passed = counted.passed
+
+    def recount(self, times: Times) -> None:
+        """The times, in order, of rows that were counted before: up to the last one."""
+        if self._to_recount:
+            self._times.append(times[times.size - self._to_recount :])
+            self._committed_rows, self._to_recount = self._times.rows, 0
 
     @property
     def nbytes(self) -> int:

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
 from typing import TextIO
 
 import pyarrow as pa
 
 from eddyline.bound.model import AccessMethod
-from eddyline.cql.declaration import Declaration
+from eddyline.cql.declaration import Declaration, DeclaredMethod
 from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError
 from eddyline.runtime.options import Options
+from eddyline.runtime.sinks.files import writes_files
 from eddyline.runtime.sinks.sink import Sink
+from eddyline.runtime.sinks.table_sink import ResultTable, TableSink
 from eddyline.runtime.sources.file_source import FileFormat, FileSource
-from eddyline.runtime.sources.source import Source
+from eddyline.runtime.sources.source import Source, check_readable
 
-SOURCES = ("parquet", "csv", "json", "generate", "redis-stream")
-SINKS = ("parquet", "csv", "json", "print")
+SOURCES = ("parquet", "csv", "json", "generate", "nexmark", "redis-stream", "kafka")
+SINKS = ("parquet", "csv", "json", "print", "delta", "iceberg", "postgres", "kafka")
+TABLES = {
+    "delta": ("deltalake", "delta"),
+    "iceberg": ("pyiceberg", "iceberg"),
+    "postgres": ("psycopg", "postgres"),
+    "kafka": ("confluent-kafka", "kafka"),
+}
+"""Sinks that are tables of other systems: the library that each needs, and the extra that installs it."""
 ASKED = ("postgres", "sqlite", "duckdb", "redis", "http", "python")
 """The formats of tables with access methods."""
 
@@ -41,12 +52,23 @@ def open_source(declaration: Declaration, seed: int, follow: bool = False, check
         from eddyline.runtime.sources.generate.source import GenerateSource
 
         return GenerateSource(declaration, seed)
+    if format_ == "nexmark":
+        from eddyline.runtime.sources.nexmark.source import NexmarkSource
+
+        return NexmarkSource(declaration, seed, follow and declaration.kind == "STREAM")
     if format_ == "redis-stream":
         try:
             from eddyline.runtime.sources.redis_stream import RedisStream
         except ModuleNotFoundError as error:
             raise SettingError(f"redis-stream needs valkey-py ({error}); type: pip install 'eddyline[redis]'") from None
         return RedisStream(declaration, follow and declaration.kind == "STREAM")
+    if format_ == "kafka":
+        from eddyline.runtime.kafka_client import check_installed
+
+        check_installed()
+        from eddyline.runtime.sources.kafka import KafkaSource
+
+        return KafkaSource(declaration, follow and declaration.kind == "STREAM")
     columns = declaration.columns
     declared = None if columns is None else pa.schema([pa.field(name, type_) for name, type_ in columns])
     options = Options.of(declaration)
@@ -58,10 +80,18 @@ def open_source(declaration: Declaration, seed: int, follow: bool = False, check
     return FileSource(path, opened, follow and declaration.kind == "STREAM", corrupt)
 
 
+def read_whole(declaration: Declaration) -> Declaration:
+    """A table whose only access method is a SCAN that a file or Spark gives is read whole, as without the word."""
+    if declaration.methods != (DeclaredMethod(),) or declaration.dead_into is not None:
+        return declaration
+    hint = did_you_mean(declaration.format, ASKED)  # sqlit: they meant a table that is asked
+    return declaration if hint.startswith("; did you mean") else replace(declaration, methods=())
+
+
 def check_asked(declaration: Declaration) -> None:
     """Check the format, the options and the access methods of a table; SettingError if they are wrong."""
     if declaration.format not in ASKED:
-        message = f"a table in '{declaration.format}' has no access methods; leave SCAN and INDEX ON out"
+        message = f"a table in '{declaration.format}' is read whole; leave INDEX ON, DEAD INTO and OPTIONS of SCAN out"
         hint = did_you_mean(declaration.format, ASKED)
         known = declaration.format in (*SOURCES, *OF_SPARK)
         raise SettingError(message if known else f"no table can be asked in '{declaration.format}'{hint}", "format")
@@ -69,7 +99,7 @@ def check_asked(declaration: Declaration) -> None:
 
     schema = pa.schema(declaration.columns)
     spelled = {name.lower(): name for name in schema.names}
-    methods = [AccessMethod(tuple(spelled[name.lower()] for name in columns)) for columns in declaration.methods]
+    methods = [AccessMethod(tuple(spelled[name.lower()] for name in m.columns)) for m in declaration.methods]
     open_table(declaration, schema).check(methods)
 
 
@@ -83,7 +113,8 @@ def _files(format_: str, path: str, declared: pa.Schema | None, options: Options
         return ParquetFormat(path, declared)
     from eddyline.runtime.sources.json import JsonFormat
 
-    _check_types(format_, declared)
+    if declared is not None:
+        check_readable(format_, declared)
     return JsonFormat(path, declared)
 
 
@@ -102,12 +133,31 @@ def open_sink(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
         limit = options.whole("limit", 0) if "limit" in options else None
         options.done()
         return PrintSink(out, schema, style, limit)
+    if format_ in TABLES:
+        return TableSink(_result_table(declaration, options, schema))
     from eddyline.runtime.sinks.file_sink import FileSink
     from eddyline.runtime.sinks.files import FileOptions, check_columns
 
     file_options = FileOptions.read(format_, options, declaration.partition_by)
     check_columns(file_options, schema)
     return FileSink(file_options, schema)
+
+
+def writes_ourselves(sink: Declaration) -> bool:
+    """Whether we write to a sink on Spark too; Spark's own writers write to the others."""
+    return sink.format == "print" or sink.format in TABLES or writes_files(sink)
+
+
+def _result_table(declaration: Declaration, options: Options, schema: pa.Schema) -> ResultTable:
+    library, extra = TABLES[declaration.format]
+    try:
+        module = import_module(f"eddyline.runtime.sinks.{declaration.format}")
+    except ModuleNotFoundError as error:
+        raise SettingError(
+            f"a sink in {declaration.format} needs {library} ({error}); type: pip install 'eddyline[{extra}]'", "format"
+        ) from None
+    table: ResultTable = module.open_table(options, declaration.partition_by, schema)
+    return table
 
 
 def _instead(format_: str, known: Sequence[str]) -> str:
@@ -136,17 +186,6 @@ def _csv(path: str, declared: pa.Schema | None, options: Options, checked: bool)
     if not options.flag("inferSchema", True) and declared is None:
         raise SettingError("without inferSchema the columns must be declared")
     options.done()
-    _check_types("csv", declared)
+    if declared is not None:
+        check_readable("csv", declared)
     return CsvFormat(path, declared, layout, checked)
-
-
-def _check_types(format_: str, declared: pa.Schema | None) -> None:
-    from eddyline.bound.types import sql_type
-    from eddyline.runtime.sources.text import readable_type
-
-    for field in declared if declared is not None else ():
-        nested = format_ == "json" and pa.types.is_nested(field.type)
-        if not nested and not readable_type(field.type):
-            raise SettingError(
-                f"column {field.name}: a value of type {sql_type(field.type)} cannot be read from {format_}"
-            )

@@ -88,6 +88,11 @@ class Options:
             del self._left[key]
         return found
 
+    def under(self, prefix: str) -> dict[str, str]:
+        """Takes every option `PREFIX.something`, by the part behind the dot (lower case)."""
+        start = f"{prefix}."
+        return {key.removeprefix(start): self._left.pop(key) for key in list(self._left) if key.startswith(start)}
+
     def done(self) -> None:
         """SettingError for options that were not taken."""
         for key in self._left:

@@ -8,7 +8,10 @@ spec and of messages, so a script that contains the secret itself is refused.
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
+from itertools import chain
 
 from eddyline.cql.declaration import Declaration
 from eddyline.errors import SettingError
@@ -16,20 +19,53 @@ from eddyline.errors import SettingError
 ENDING = "_env"
 _PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*:[^/?#]*@")
 """A URL with a password."""
+_KEY = re.compile(r"secret|password|token$|credential$|account_key$|access_key$")
+"""The end of a key whose value is a secret."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_no_secret(declaration: Declaration) -> None:
     """SettingError for options that hold a secret themselves: a password in a URL, or a value in place of the name of a
     variable. Neither the message nor a place shows the value."""
-    for key, value in declaration.options.items():
-        written = f"table {declaration.name}: option {declaration.spelled.get(key, key)}"
+    given = [declaration.options, *(method.options for method in declaration.methods)]
+    for key, value in chain.from_iterable(options.items() for options in given):
+        written = f"{declaration.kind.lower()} {declaration.name}: option {declaration.spelled.get(key, key)}"
         if key.endswith(ENDING) and not _NAME.fullmatch(value):
             raise SettingError(
                 f"{written} is the name of an environment variable, as in {key} 'MY_SECRET', not its value"
+            )
+        if _KEY.search(key.rpartition(".")[2]) and not key.endswith(ENDING):
+            raise SettingError(
+                f"{written} looks like a secret; put the value in an environment variable and write {key}{ENDING}"
             )
         if _PASSWORD.match(value):
             raise SettingError(
                 f"{written} must not have a password; put the value in an environment variable and write"
                 f" {key}{ENDING} and its name"
             )
+
+
+def secret(option: str, variable: str) -> str:
+    """The value of an environment variable that an option names; SettingError if it is not set.
+
+    >>> secret("url_env", "NO_SUCH_VARIABLE")
+    Traceback (most recent call last):
+    ...
+    eddyline.errors.SettingError: url_env names the environment variable NO_SUCH_VARIABLE, which is not set
+    """
+    value = os.environ.get(variable)
+    if not value:
+        raise SettingError(f"{option} names the environment variable {variable}, which is not set", f"option {option}")
+    return value
+
+
+def revealed(options: Mapping[str, str]) -> dict[str, str]:
+    """Options for a library: the value of each variable in place of its name.
+
+    >>> revealed({"region": "here"})
+    {'region': 'here'}
+    """
+    return {
+        key.removesuffix(ENDING): secret(key, value) if key.endswith(ENDING) else value
+        for key, value in options.items()
+    }

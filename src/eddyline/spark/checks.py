@@ -16,9 +16,8 @@ import pyarrow as pa
 
 from eddyline.cql.declaration import Declaration
 from eddyline.errors import InternalError, SettingError
-from eddyline.runtime.formats import SOURCES, open_sink, open_source
+from eddyline.runtime.formats import SOURCES, open_sink, open_source, writes_ourselves
 from eddyline.runtime.running.job import ColumnsUnknown, GivenInput, Job, Opener, check_without_columns, prepare
-from eddyline.runtime.sinks.files import writes_files
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.paths import is_elsewhere
 from eddyline.runtime.sources.source import Chunk, Source, Wanted
@@ -30,18 +29,10 @@ ENDLESS = ("rate", "rate-micro-batch", "socket")
 
 _MOMENT = pa.timestamp("us", "UTC")
 _FIXED = {
-    "kafka": pa.schema(
-        [
-            *(("key", pa.binary()), ("value", pa.binary()), ("topic", pa.string()), ("partition", pa.int32())),
-            *(("offset", pa.int64()), ("timestamp", _MOMENT), ("timestampType", pa.int32())),
-        ]
-    ),
     "rate": pa.schema([("timestamp", _MOMENT), ("value", pa.int64())]),
     "rate-micro-batch": pa.schema([("timestamp", _MOMENT), ("value", pa.int64())]),
 }
 """Formats with fixed columns."""
-_MORE_COLUMNS = ("includeheaders",)
-"""Options that add columns to these formats."""
 
 
 def slots_here(master: str) -> int | None:
@@ -113,7 +104,7 @@ def opener(conf: Mapping[str, str], follow: bool) -> Opener:
             raise SettingError(f"{format_} has columns of its own ({', '.join(fixed.names)}): leave out the list")
         if declaration.columns is not None:
             return SparkReads(pa.schema([pa.field(name, type_) for name, type_ in declaration.columns]), endless)
-        if fixed is None or any(option in declaration.options for option in _MORE_COLUMNS):
+        if fixed is None:
             raise ColumnsUnknown(f"only Spark knows the columns of {declaration.name}")
         return SparkReads(fixed, endless)
 
@@ -122,7 +113,7 @@ def opener(conf: Mapping[str, str], follow: bool) -> Opener:
 
 def open_spark_sink(conf: Mapping[str, str], declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
     """Open a sink as far as possible without Spark."""
-    if declaration.format == "print" or writes_files(declaration):
+    if writes_ourselves(declaration):
         return open_sink(declaration, schema, out)
     check_connector(declaration.format, conf)
     return SparkWrites()

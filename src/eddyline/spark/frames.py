@@ -17,15 +17,16 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.names import did_you_mean
 from eddyline.errors import InternalError, JobError, SettingError, said
-from eddyline.runtime.formats import OF_SPARK, SOURCES, open_sink, open_source
+from eddyline.runtime.formats import OF_SPARK, SOURCES, open_sink, open_source, writes_ourselves
 from eddyline.runtime.options import Options
 from eddyline.runtime.running.job import Job, Opener, SinkOpener
-from eddyline.runtime.sinks.files import FILE_SINKS, writes_files
+from eddyline.runtime.sinks.files import FILE_SINKS
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import Chunk, Source, Wanted
 from eddyline.spark.checks import ENDLESS, is_native
 from eddyline.spark.connectors import advice
 from eddyline.spark.failures import first_line
+from eddyline.spark.results import frame_of_files, reads_as_it_is
 
 
 def as_spark_reads(path: str) -> str:
@@ -51,19 +52,32 @@ class FrameSource:
 class FrameSink:
     """A sink that gives results as DataFrames, batch by batch; after a crash the last batch may be given again."""
 
-    def __init__(self, spark: SparkSession, give: Callable[[DataFrame, int], object], fresh: str | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        give: Callable[[DataFrame, int], object],
+        fresh: str | None = None,
+        schema: pa.Schema | None = None,
+    ) -> None:
         """`give` is called with each DataFrame and its batch; `fresh` is a folder that must be empty when the job
-        begins."""
-        self._spark, self._give, self._fresh = spark, give, fresh
+        begins. The `schema` may be set later, before the first row."""
+        self._spark, self._give, self._fresh, self.schema = spark, give, fresh, schema
 
     def take_files(self, batch: int, files: Sequence[str]) -> None:
         """Give the results of a batch, which are in these files."""
         try:
-            self._give(self._spark.read.parquet(*map(as_spark_reads, files)), batch)
+            self._give(self._frame(files), batch)
         except (PySparkException, Py4JError):
             raise
         except Exception as error:
             raise JobError(f"foreach_batch raised {said(error)}") from error
+
+    def _frame(self, files: Sequence[str]) -> DataFrame:
+        """The rows of these files. Spark reads them, unless it lacks a type or a local file."""
+        known = self.schema
+        if known is None or reads_as_it_is(known) or any("://" in file for file in files):
+            return self._spark.read.parquet(*map(as_spark_reads, files))
+        return frame_of_files(self._spark, files, known)
 
     def check(self) -> None:
         if self._fresh is not None and _holds_files(self._spark, self._fresh):
@@ -95,12 +109,13 @@ def _holds_files(spark: SparkSession, folder: str) -> bool:
 
 
 def sink_opener(spark: SparkSession) -> SinkOpener:
-    """A function that opens sinks on Spark: we write files and print; Spark's writers write all other formats, at least
-    once."""
+    """A function that opens sinks on Spark: we write files and tables, and print; Spark's writers write all other
+    formats, at least once."""
 
     def open_(declaration: Declaration, schema: pa.Schema, out: TextIO) -> Sink:
-        if declaration.format == "print" or writes_files(declaration):
+        if writes_ourselves(declaration):
             return open_sink(declaration, schema, out)
+        _check_format(spark, declaration.format)
         options, fresh = dict(declaration.options), None
         if declaration.format in FILE_SINKS:
             mode = Options(declaration.format, options).choice("mode", ("error", "append"))
@@ -112,16 +127,22 @@ def sink_opener(spark: SparkSession) -> SinkOpener:
         def write(frame: DataFrame, batch: int) -> None:
             writer = frame.write.format(declaration.format).options(**options).mode("append")
             writer = writer.partitionBy(*declaration.partition_by) if declaration.partition_by else writer
-            try:
-                writer.save()
-            except (PySparkException, Py4JError) as error:
-                if why := _unknown(declaration.format, error):
-                    raise SettingError(f"Spark cannot write '{declaration.format}'{why}") from None
-                raise
+            writer.save()
 
-        return FrameSink(spark, write, fresh)
+        return FrameSink(spark, write, fresh, schema)
 
     return open_
+
+
+def _check_format(spark: SparkSession, format_: str) -> None:
+    """SettingError if Spark does not know a format, before it writes the first row."""
+    jvm: Any = spark.sparkContext._jvm
+    lookup = jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource
+    try:
+        lookup(format_, spark._jsparkSession.sessionState().conf())
+    except (PySparkException, Py4JError) as error:
+        why = _unknown(format_, error) or f": {first_line(error)}"
+        raise SettingError(f"Spark cannot write '{format_}'{why}", "format") from None
 
 
 def _unknown(format_: str, error: BaseException) -> str:

@@ -24,6 +24,8 @@ _INCUBATOR = "WARNING: Using incubator modules:"
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 _CLOSED = ("BrokenPipeError", "ConnectionResetError")
+_NO_MORE = "EOFError"
+"""How a process first notices it, before it tries to say so."""
 _PAUSE_MS = 500
 """A traceback is complete if no line has followed it for this long."""
 
@@ -115,4 +117,5 @@ def worth_saying(lines: Iterable[str]) -> Iterator[str]:
 def _unless_closed(held: list[str]) -> list[str]:
     """The tracebacks; none if all of them are about a closed connection."""
     said = [line for line in held if line.strip() and not line.startswith((" ", _TRACEBACK, *_CHAINED))]
-    return [] if said and all(line.startswith(_CLOSED) for line in said) else held
+    closed = said and said[-1].startswith(_CLOSED) and all(line.startswith((*_CLOSED, _NO_MORE)) for line in said)
+    return [] if closed else held

@@ -1,4 +1,7 @@
-"""What Spark tells after each micro-batch: how long its parts took, for metrics, and how far its sources are behind."""
+"""What Spark tells after each micro-batch: how long its parts took, for metrics, and how far its sources are behind.
+
+Spark tells every listener of a session about all queries of the session, so a listener looks only at its own query.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,10 @@ from pyspark.sql.streaming.listener import (
 
 
 class Listener(StreamingQueryListener):
-    """The newest durations, in seconds, by name, and the newest backlog in rows."""
+    """The newest durations of the query with this name, in seconds, and its newest backlog in rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, query: str) -> None:
+        self._query = query
         self.seconds: dict[str, float] = {}
         self.backlog = 0
 
@@ -24,6 +28,8 @@ class Listener(StreamingQueryListener):
         pass
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        if event.progress.name != self._query:
+            return
         known = event.progress.durationMs
         self.seconds = {f"spark_{name}_seconds": ms / 1000 for name, ms in known.items()}
         self.backlog = sum(behind(source.endOffset, source.latestOffset) for source in event.progress.sources)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
@@ -18,30 +18,55 @@ from pyspark.sql import functions as F
 
 from eddyline.spark.failures import told_by_spark
 
+ReadStream = Callable[[SparkSession, str, int], DataFrame]
+"""A stream by its name, and how much of it a batch takes: files, or whatever its source counts."""
+
 
 @dataclass(frozen=True)
 class OwnJoin:
-    """Streams of files of a format with a time `ts`, joined one after the other: (stream, its key, key of which stream
-    before it), within a window in seconds."""
+    """Streams with a time `ts`, joined one after the other: (stream, its key, key of which stream before it), within a
+    window in seconds. `files_of` are streams of files."""
 
-    folder: str
+    read: ReadStream
     first: str
     joined: Sequence[tuple[str, str, str]]
     window: int
     payload: str = "v"
-    format: str = "parquet"
+
+
+def files_of(folder: str, format_: str = "parquet") -> ReadStream:
+    """Streams of files, each in a folder of its name."""
+
+    def read(spark: SparkSession, name: str, files: int) -> DataFrame:
+        path = f"{folder}/{name}"
+        schema = spark.read.format(format_).load(path).schema
+        return spark.readStream.format(format_).schema(schema).option("maxFilesPerTrigger", files).load(path)
+
+    return read
+
+
+def topics_of(servers: str, topics: Mapping[str, tuple[str, str]]) -> ReadStream:
+    """Streams of JSON messages, by Spark's own Kafka connector: the topic and the columns of each."""
+
+    def read(spark: SparkSession, name: str, messages: int) -> DataFrame:
+        topic, columns = topics[name]
+        options = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
+        frame = spark.readStream.format("kafka").options(**options, maxOffsetsPerTrigger=messages).load()
+        return frame.select(F.from_json(F.col("value").cast("string"), columns).alias("row")).select("row.*")
+
+    return read
 
 
 def run(
-    spark: SparkSession, join: OwnJoin, out: str, files_per_batch: int, stop: Callable[[], bool] = lambda: False
+    spark: SparkSession, join: OwnJoin, out: str, each_batch: int, stop: Callable[[], bool] = lambda: False
 ) -> tuple[float, int]:
-    """Run the join over all files, or until `stop()` is true; returns the seconds after the warm-up batches, and the
+    """Run the join over all rows, or until `stop()` is true; returns the seconds after the warm-up batches, and the
     rows read in them."""
     checkpoint = tempfile.mkdtemp(prefix="eddyline-own-joins-")
     spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)  # the default is 200
     try:
         query = (
-            _frame(spark, join, files_per_batch)
+            _frame(spark, join, each_batch)
             .writeStream.format("parquet")
             .option("path", out)
             .option("checkpointLocation", checkpoint)
@@ -60,12 +85,10 @@ def run(
         shutil.rmtree(checkpoint, ignore_errors=True)
 
 
-def _frame(spark: SparkSession, join: OwnJoin, files_per_batch: int) -> DataFrame:
+def _frame(spark: SparkSession, join: OwnJoin, each_batch: int) -> DataFrame:
     def stream(name: str) -> DataFrame:
-        path = f"{join.folder}/{name}"
-        schema = spark.read.format(join.format).load(path).schema
-        read = spark.readStream.format(join.format).schema(schema).option("maxFilesPerTrigger", files_per_batch)
-        frame = read.load(path).withColumn("ts", F.col("ts").cast("timestamp")).withWatermark("ts", "0 seconds")
+        frame = join.read(spark, name, each_batch)
+        frame = frame.withColumn("ts", F.col("ts").cast("timestamp")).withWatermark("ts", "0 seconds")
         return frame.select([F.col(column).alias(f"{name}_{column}") for column in frame.columns])
 
     result, last = stream(join.first), join.first

@@ -23,6 +23,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -39,11 +40,12 @@ from eddyline.runtime.reporting.metrics import Metrics
 from eddyline.runtime.reporting.reporter import Reporter
 from eddyline.runtime.reporting.summary import Course, Progress, Summary
 from eddyline.runtime.running.batch_size import BatchSize
-from eddyline.runtime.running.check import flushes
+from eddyline.runtime.running.check import check_estimates, flushes
 from eddyline.runtime.running.checkpointed_job import CheckpointedJob
 from eddyline.runtime.running.handed_over import hand_over
 from eddyline.runtime.running.job import Job, JobInput
 from eddyline.runtime.running.memory_share import with_memory
+from eddyline.runtime.sinks.sink import TakesBatches
 from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.settings import Settings
 from eddyline.spark.anchor import Anchor
@@ -53,7 +55,10 @@ from eddyline.spark.failures import told_by_spark
 from eddyline.spark.frames import FrameSource, as_spark_reads
 from eddyline.spark.functions import travelling
 from eddyline.spark.listener import Listener
+from eddyline.spark.names import numbered
+from eddyline.spark.results import frame_of
 from eddyline.spark.source import PACKED_DDL, source_of, sources_option
+from eddyline.spark.still_frames import StillFrame, hand_over_frame
 from eddyline.spark.sweep_share import looking
 from eddyline.spark.tasks import RECORD_DDL, Task, combine_task, split_task, sweep_task, turn_task
 from eddyline.state.arena import placed
@@ -94,12 +99,13 @@ class SparkRunner:
         slots = settings.slots or spark.sparkContext.defaultParallelism
         self._alone = bool(re.match(r"local(\[|$)", str(spark.sparkContext.master)))  # on this host
         check_memory(settings, str(spark.sparkContext.master))
+        check_estimates(settings, keeps=False, spark=True)
         folder = settings.arena_dir or host_memory()
         settings = with_memory(settings, slots, placed(folder) if self._alone else None)
         self._job, self._settings, self._spark, self._follow = job, settings, spark, follow
         streams = [isinstance(i.source, FrameSource) for i in job.inputs if i.time is not None]
         self._frames, self._native = any(streams), not all(streams)
-        self._course, self._listener = Course(time.perf_counter, began), Listener()
+        self._course = Course(time.perf_counter, began)
         arenas = own_name(folder, ARENAS)
         arenas = os.path.abspath(placed(arenas)) if self._alone else arenas
         if cores is None and not self._alone:
@@ -107,9 +113,10 @@ class SparkRunner:
         more = modules, not self._alone, cores if settings.slots is None else None
         self._checkpointed = CheckpointedJob(job, settings, slots, checkpoint, arenas, *more)
         self._spec, self._home = self._checkpointed.spec, self._checkpointed.home
-        self.reporter = Reporter(job.query, self._checkpointed.account, self._course, settings.memory)
+        self.reporter = Reporter(job.query, self._checkpointed.account, self._course, settings.memory, slots)
         self._text = travelling(self._checkpointed.text, functions)
         self._name = os.path.basename(arenas)
+        self._listener = Listener(self._name)
         if "$" in arenas:  # a variable that only executors know; the driver has no arena, but needs a folder
             arenas = f"{host_memory()}/{self._name}"
         self._arenas = OwnFolder(arenas)
@@ -117,6 +124,7 @@ class SparkRunner:
         self._size = BatchSize(settings, FIRST_ROWS, MOST_ROWS)
         self._size.fit(self._checkpointed.most_rows)
         self._anchor = Anchor(spark) if stay and not self._alone else None
+        self._tables = [sink for sink in job.sinks if isinstance(sink, TakesBatches)]
         self._error: BaseException | None = None
         self._stopping = self._ended = self._last = self._finished = False
         self._busy = threading.Lock()
@@ -129,6 +137,8 @@ class SparkRunner:
         listener = self._listener
         self._spark.streams.addListener(listener)
         try:
+            for sink in self._tables:
+                sink.open()
             self._coordinator = self._checkpointed.start(self._follow)
             self._arenas.hold()
             watched = self.reporter.progress, lambda: self.reporter.groups, lambda: listener.seconds
@@ -145,6 +155,14 @@ class SparkRunner:
                 self._spark.streams.removeListener(listener)
         return self.reporter.summary(stopped)
 
+    def prefer(self, text: str | None) -> None:
+        """From the next batch on, rows that satisfy this condition come first."""
+        self._home.preferences.change(text)
+
+    def frame(self, table: pa.Table) -> DataFrame:
+        """A table as a DataFrame of the session."""
+        return frame_of(self._spark, table)
+
     def _run(self, stop: Callable[[], bool]) -> bool:
         if not all(isinstance(i.source, FrameSource) for i in self._job.inputs):
             self._spark.dataSource.register(source_of(self._name))
@@ -154,8 +172,11 @@ class SparkRunner:
         self._finished = self._checkpointed.commit.finished  # then the run only looks whether there are new rows
         self._follow = self._follow and not self._finished
         for i in self._job.inputs:
+            anew = self._coordinator.commit.batch < 0
             if isinstance(i.source, PythonSource):
-                hand_over(self._spec.checkpoint, i, anew=self._coordinator.commit.batch < 0)
+                hand_over(self._spec.checkpoint, i, anew)
+            elif isinstance(i.source, StillFrame) and not self._finished:
+                hand_over_frame(self._spec.checkpoint, i, self._text, anew)
         self._course.begin()
         self._load_tables()
         stopped = self._stream(stop)
@@ -218,11 +239,10 @@ class SparkRunner:
 
     def _stream(self, stop: Callable[[], bool]) -> bool:
         """Run Spark's query; returns whether it was stopped before the end."""
-        with open(self._rows_file, "w", encoding="utf-8") as file:
-            file.write(str(self._size.rows))
+        self._tell_source()
         self._remove_unfinished()
         rows = self._packed([i for i in self._job.inputs if i.time is not None], stream=True)
-        writer = rows.writeStream.foreachBatch(self._batch)
+        writer = rows.writeStream.queryName(self._name).foreachBatch(self._batch)
         if self._settings.trigger is not None:
             writer = writer.trigger(processingTime=f"{math.ceil(self._settings.trigger * 1000)} milliseconds")
         writer = writer.option("checkpointLocation", as_spark_reads(f"{self._spec.checkpoint}/spark"))
@@ -275,9 +295,9 @@ class SparkRunner:
         parts = [self._read(native, stream)] if native else []
         for i in inputs:
             if isinstance(i.source, FrameSource):
-                frame = i.source.frame.select(*[f"`{name}`" for name in i.wanted.columns])
-                batch = None if stream else 0
-                parts.append(frame.mapInArrow(split_task(self._text, i.name, batch), PACKED_DDL))
+                columns, batch = i.wanted.columns, None if stream else 0
+                frame = numbered(i.source.frame, columns)
+                parts.append(frame.mapInArrow(split_task(self._text, i.name, columns, batch), PACKED_DDL))
         return functools.reduce(DataFrame.unionAll, parts)
 
     def _read(self, inputs: Mapping[str, str | None], stream: bool) -> DataFrame:
@@ -302,16 +322,15 @@ class SparkRunner:
                 offsets = self._offsets(number)
                 reach("spark: offsets are known")
                 ours: Any = json.loads(offsets[0]) if self._native else {"unread": ()}  # ours is first (_packed)
-                backlog = (ours.get("backlog", 0) + self._listener.backlog) // self._home.slots
-                told = {"unread": ours["unread"], "pressure": Pressure(backlog, self._size.busy)}
+                self._course.backlog = backlog = ours.get("backlog", 0) + self._listener.backlog
+                told = {"unread": ours["unread"], "pressure": Pressure(backlog // self._home.slots, self._size.busy)}
                 decision = self._coordinator.begin(number + 1, "rows", offsets, **told)
                 if decision is not None:
                     begin = time.perf_counter()
                     counts = self._finish(decision, self._turns(rows, number + 1))
                     self._size.observe(time.perf_counter() - begin, counts.rows_in)
                     self._size.fit(self._checkpointed.most_rows)
-                    with open(self._rows_file, "w", encoding="utf-8") as file:
-                        file.write(str(self._size.rows))
+                    self._tell_source()
                 reach("spark: the batch is done")
                 if not self._frames and not self._follow:
                     # An earlier run may have planned the batch: then it does not know of files that have come since.
@@ -319,6 +338,12 @@ class SparkRunner:
             except BaseException as error:
                 self._error = error
                 raise
+
+    def _tell_source(self) -> None:
+        """Tell our source how many rows the next batch should have, and after which batch rows wait for answers."""
+        commit = self._checkpointed.commit
+        with open(self._rows_file, "w", encoding="utf-8") as file:
+            file.write(f"{self._size.rows} {commit.batch if commit.waits else 0}")
 
     def _offsets(self, number: int) -> list[str]:
         """Spark's record of a batch, written before the batch began: how far each source is read."""
@@ -355,6 +380,8 @@ class SparkRunner:
         if not self._alone:
             self._sweep()
         self._arenas.remove()
+        for sink in self._tables:
+            sink.abandon()
         self._checkpointed.close()
 
     def _sweep(self) -> None:

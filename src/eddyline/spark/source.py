@@ -191,23 +191,24 @@ class StreamFiles(_Reading, DataSourceStreamReader):
     def initialOffset(self) -> dict[str, Any]:
         self._open()
         streams: dict[str, Any] = {name: [0, 0] for name in self._files} | {name: {} for name in self._with_offsets}
-        return {"streams": streams, "unread": [], "backlog": 0, "ended": False, "run": ""}
+        return {"streams": streams, "unread": [], "backlog": 0, "ended": False, "run": "", "waits": 0}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
         """Plan the next batch: pieces of the stream that is furthest behind, until there are enough rows. `unread`
         names the streams with remaining pieces, `backlog` is about how many rows remain; `ended` says that this `run`
-        sees no more rows."""
+        sees no more rows; `waits` is the last batch after which rows waited for answers: then a batch follows, with
+        new rows or without."""
         self._open()
         if not self._looked or self._follow:
             for files in self._files.values():
                 files.look()
             self._looked = True
         with open(self._rows_file, encoding="utf-8") as file:
-            most = int(file.read())
-        share = max(1, most // len(self._known))
+            most, waits = map(int, file.read().split())
         before = start["streams"]
-        planned = {name: source.plan(before[name], share) for name, source in self._with_offsets.items()}
-        most -= share * len(planned)
+        shares = self._shares(most)
+        planned = {name: source.plan(before[name], shares[name]) for name, source in self._with_offsets.items()}
+        most -= sum(shares.values())
         pieces, rows = {name: files.unread(before[name]) for name, files in self._files.items()}, 0
         timed = all(piece.newest is not None for some in pieces.values() for piece in some)
         at = dict.fromkeys(pieces, 0)
@@ -235,12 +236,20 @@ class StreamFiles(_Reading, DataSourceStreamReader):
             and not self._follow
             and all(source.ended(planned[name]) for name, source in self._with_offsets.items())
         )
-        if end | planned == before:
+        if end | planned == before and waits <= start.get("waits", 0):
             return start
         backlog = sum(piece.rows for name in going for piece in pieces[name][at[name] :])
         backlog += sum(source.backlog(planned[name]) for name, source in self._with_offsets.items())
-        told = {"unread": going, "backlog": backlog, "ended": ended, "run": self._run}
+        told = {"unread": going, "backlog": backlog, "ended": ended, "run": self._run, "waits": waits}
         return {"streams": end | planned, **told}
+
+    def _shares(self, most: int) -> dict[str, int]:
+        """The rows of a batch of each source with offsets: an equal share, but sources that know their rates divide
+        their shares by them, so that none runs ahead of another."""
+        share = most / len(self._known)
+        rates = {name: getattr(source, "rate", 0.0) for name, source in self._with_offsets.items()}
+        rated, whole = sum(rate > 0 for rate in rates.values()), sum(rates.values())
+        return {name: max(1, int(share * rated * rate / whole if rate else share)) for name, rate in rates.items()}
 
     def _is_done(self, end: dict[str, Any]) -> bool:
         """Whether the batch that ends at this offset, which an earlier run planned, was committed."""

@@ -27,6 +27,7 @@ from eddyline.protocol.parcel import CellsHead, CountsHead, Parcel, RecordHead, 
 from eddyline.protocol.record import Record
 from eddyline.protocol.turn import put_together, take_turn
 from eddyline.spark.functions import home_in_task
+from eddyline.spark.names import named
 from eddyline.spark.sweep_share import telling
 from eddyline.state.arena import placed
 from eddyline.state.own_folder import delete
@@ -71,8 +72,9 @@ def _rows(slots: list[int], blobs: list[bytes]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(slots, pa.int32()), pa.array(blobs, pa.binary())], names=["slot", "blob"])
 
 
-def split_task(spec: str, stream: str, batch: int | None) -> Task:
-    """A task that packs rows of a stream, as Spark has them, into parcels; for `batch`, or Spark's current batch."""
+def split_task(spec: str, stream: str, columns: Sequence[str], batch: int | None) -> Task:
+    """A task that packs rows of a stream, as Spark has them, into parcels; for `batch`, or Spark's current batch. Their
+    `columns` come without their names (spark/names.py)."""
 
     def split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _, home = home_in_task(spec)
@@ -83,7 +85,7 @@ def split_task(spec: str, stream: str, batch: int | None) -> Task:
 
         def parcels() -> Iterator[Packed]:
             for rows in batches:
-                yield from packer.rows(stream, rows)
+                yield from packer.rows(stream, named(rows, columns))
             yield from packer.finish()
 
         yield from as_rows(parcels())

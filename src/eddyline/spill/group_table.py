@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eddyline.spill.accounts import TABLE, Spillable, Table
 
@@ -27,6 +28,10 @@ class GroupTable:
 
     slots: tuple[Spillable, ...] = field(default=(), repr=False)
     on_disk: frozenset[int] = frozenset()
+    numbers: tuple[int, ...] = ()
+    """The number of each of these slots, if it is known."""
+    places: NDArray[np.int32] | None = field(default=None, repr=False, compare=False)
+    """By group the number of its slot, where groups can move."""
 
     @property
     def table(self) -> Table:
@@ -44,6 +49,34 @@ class GroupTable:
                 found["idle"][at] < 0, table["idle"], np.minimum(found["idle"][at], table["idle"])
             )
         return found
+
+    def columns(self, most: int = MOST) -> dict[str, list[Any]]:
+        """The accounts as columns, one entry for each group of each slot that has rows of it; the groups that are only
+        on disk are entries without rows. If there are more than `most`, those with the most bytes are listed."""
+        tables = [slot.table for slot in self.slots]
+        own = [np.full(len(table), number) for number, table in zip(self.numbers, tables, strict=True)]
+        here = np.concatenate([np.empty(0, TABLE), *tables])
+        there = np.array(sorted(self.on_disk.difference(here["group"].tolist())), "i8")
+        slots = np.concatenate([np.empty(0, "i8"), *own, self._places(there)])
+        more = np.zeros(there.size, TABLE)
+        more["group"] = there
+        table = np.concatenate([here, more])
+        some = np.sort(np.argsort(-table["bytes"], kind="stable")[:most])
+        listed = table[some]
+        return {
+            "slot": slots[some].astype(int).tolist(),
+            "group": listed["group"].tolist(),
+            "bytes": listed["bytes"].tolist(),
+            "rows": listed["rows"].tolist(),
+            "results": np.round(listed["results"], 1).tolist(),
+            "on_disk": [group in self.on_disk for group in listed["group"].tolist()],
+        }
+
+    def _places(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The slots of groups without rows in memory; slot 0 where groups cannot move."""
+        if self.places is None:
+            return np.zeros(groups.size, np.int64)
+        return np.where(groups < self.places.size, self.places[groups % self.places.size], 0).astype(np.int64)
 
     def as_dict(self, most: int = MOST) -> dict[str, Any]:
         """As a dictionary for JSON: totals, and a list of columns. If there are more than `most` groups, those with the

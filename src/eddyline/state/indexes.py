@@ -6,6 +6,7 @@ An index holds row numbers and no values, so it can always be rebuilt from the r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 from eddyline.bound.expr import Expr
 from eddyline.codec import Snapshot
@@ -31,6 +32,15 @@ class Indexes:
         self.hashed = {on: HashIndex(arena, rows.key_column(on)) for on in keys}
         self.ordered = {expr: SortedIndex(arena, rows.order_column(expr)) for expr in order_keys}
         self._all: list[HashIndex | SortedIndex] = [*self.hashed.values(), *self.ordered.values()]
+
+    def named(self, keys: Mapping[Key, Key], order_keys: Mapping[Expr, Expr]) -> Indexes:
+        """The same indexes under other names, for readers: `keys` has by name the one here. Only these indexes here are
+        built, undone and released."""
+        found = copy(self)
+        found.hashed = {on: self.hashed[mine] for on, mine in keys.items()}
+        found.ordered = {expr: self.ordered[mine] for expr, mine in order_keys.items()}
+        found._all = []
+        return found
 
     def build(self, first: int, last: int, floor: int) -> None:
         """Insert rows first..last-1. Rows below `floor` can never be probed again."""

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.bound.expr import Expr, sources_of
+from eddyline.bound.expr import Expr, of_source, sources_of
 from eddyline.codec import Snapshot
 from eddyline.kernels import groups as group_kernels
 from eddyline.kernels import scan
@@ -92,6 +92,8 @@ class Rows:
         self._plain = {expr: kept for expr, kept in self._stores.items() if id(kept) not in exact}
         """The stores that are not shared with keys."""
         self._columns = self._all_columns()
+        self._names: dict[Expr, Expr] = {}
+        """The expressions of other aliases, and what they are called here."""
         self.stored = self.min_live = self.floor = 0
 
     def _store(self, arena: Arena, expr: Expr) -> ValueStore:
@@ -101,6 +103,14 @@ class Rows:
         if key is not None and key.exact is not None and key.exact.type == expr.type:
             return key.exact
         return store(arena, expr.type)
+
+    def add_names(self, layout: Layout, source: int) -> None:
+        """Answer to the names of another alias of source number `source`, whose layout is the same but for the
+        names."""
+        self._names |= {expr: of_source(expr, source) for expr in layout.needed}
+
+    def _named(self, on: Key) -> Key:
+        return tuple(self._names.get(expr, expr) for expr in on) if self._names else on
 
     # Grow
 
@@ -215,10 +225,12 @@ class Rows:
 
     def has_key(self, on: Key) -> bool:
         """Whether the codes of this key are kept, so that an index over it can be made."""
+        on = self._named(on)
         return on in self._codes or (len(on) == 1 and on[0] in self._keys)
 
     def key_column(self, on: Key) -> Column:
         """The column of the codes of a key."""
+        on = self._named(on)
         return self._codes[on] if on in self._codes else self._keys[on[0]].codes
 
     def key_values(self, on: Key) -> NDArray[np.int64]:
@@ -228,27 +240,29 @@ class Rows:
 
     def order_column(self, on: Expr) -> Column:
         """The column of the codes of an order key."""
-        return self._order[on]
+        return self._order[self._names.get(on, on)]
 
     def order_values(self, on: Expr) -> NDArray[np.int64]:
         """The codes of an order key, by row number."""
-        codes: NDArray[np.int64] = self._order[on].values
+        codes: NDArray[np.int64] = self.order_column(on).values
         return codes
 
     def gather(self, expr: Expr, rows: RowNumbers) -> pa.Array:
         """The values of a stored expression."""
-        return self._stores[expr].gather(rows)
+        return self._stores[self._names.get(expr, expr)].gather(rows)
 
     def key_parts(self, on: Expr, rows: RowNumbers) -> pa.Array | RowNumbers:
         """Values that are equal exactly if the keys of rows are: their codes or, if codes are only hashes, the keys."""
-        exact, codes = self._keys[on].exact, self._keys[on].codes.values
+        key = self._keys[self._names.get(on, on)]
+        exact, codes = key.exact, key.codes.values
         return codes[rows] if exact is None else exact.gather(rows)
 
     def same_key(
         self, expr: Expr, rows: RowNumbers, other: Rows, other_expr: Expr, other_rows: RowNumbers
     ) -> NDArray[np.bool_]:
         """Which pairs of rows, one here and one of another SteM, really have the same key."""
-        return self._keys[expr].same(rows, other._keys[other_expr], other_rows)
+        mine, theirs = self._names.get(expr, expr), other._names.get(other_expr, other_expr)
+        return self._keys[mine].same(rows, other._keys[theirs], other_rows)
 
     # Expire. Only rows below `end` may expire: those that are built.
 
@@ -380,7 +394,7 @@ def _by_kind(columns: Sequence[Column | ValueStore]) -> tuple[list[Column], list
 def newest(bases: Sequence[Rows], rows: Mapping[int, RowNumbers], size: int) -> RowNumbers:
     """The newest time among the components of each tuple."""
     times = np.full(size, np.iinfo(np.int64).min)
-    for source, of_source in rows.items():
+    for source, numbers in rows.items():
         if source >= 0 and bases[source].timed:
-            np.maximum(times, bases[source].times.values[of_source], out=times)
+            np.maximum(times, bases[source].times.values[numbers], out=times)
     return times

@@ -9,14 +9,15 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 import psycopg
 import pyarrow as pa
 
-from eddyline.engine.logged_answers import keys_section
+from eddyline.engine.logged_answers import came_at, keys_section
 from eddyline.errors import JobError
 from eddyline.protocol.home import checkpoint_at
 from eddyline.testing.postgres import PostgresServer, postgres_server
@@ -50,10 +51,11 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Committed:
-    """The keys whose answers a commit has, at a time: from then on nobody asks for them."""
+    """The keys whose answers a commit has, at a time: from then on nobody asks for them until they are too old."""
 
     at: float
-    keys: frozenset[int]
+    keys: Mapping[int, float]
+    """By key, when its answer is too old."""
 
 
 @dataclass
@@ -62,20 +64,24 @@ class AskedDatabase:
 
     server: PostgresServer
     log: Path
+    ttl: float = inf
+    """How long answers of table u are kept, in seconds."""
     _begin: int = 0
     _committed: list[Committed] = field(default_factory=list)
 
     def declarations(self, tables: Sequence[str]) -> list[str]:
         """The tables in a script."""
         options = f"url '{self.server.url}', batch 10, concurrency 2, timeout '60 seconds'"
+        ttl = {"u": "" if self.ttl == inf else f", ttl '{self.ttl} seconds'"}
         return [
-            f"CREATE TABLE {t} (j BIGINT, name VARCHAR) USING postgres OPTIONS ({options}, table '{t}') {METHODS[t]};"
+            f"CREATE TABLE {t} (j BIGINT, name VARCHAR)"
+            f" USING postgres OPTIONS ({options}{ttl.get(t, '')}, table '{t}') {METHODS[t]};"
             for t in tables
         ]
 
-    def begin(self) -> None:
+    def begin(self, ttl: float = inf) -> None:
         """Another job begins."""
-        self._begin, self._committed = self.log.stat().st_size, []
+        self.ttl, self._begin, self._committed = ttl, self.log.stat().st_size, []
 
     def in_flight(self) -> int:
         """The number of requests that the server answers now."""
@@ -91,11 +97,12 @@ class AskedDatabase:
         with contextlib.suppress(OSError, JobError):  # the job goes on and may delete files
             found = checkpoint_at(str(checkpoint))
             commit = found.last()
-            keys: set[int] = set()
+            keys: dict[int, float] = {}
             for file in () if commit is None else commit.log:
                 for batch in found.segment(file.name).batches(keys_section("u", 0)):
-                    keys.update(batch.column("j").to_pylist())
-            self._committed.append(Committed(time.time(), frozenset(keys)))
+                    for key, came in zip(batch.column("j").to_pylist(), came_at(batch), strict=True):
+                        keys[key] = max(came + self.ttl, keys.get(key, 0.0))
+            self._committed.append(Committed(time.time(), keys))
 
     @property
     def lookups(self) -> list[Lookup]:
@@ -110,12 +117,13 @@ class AskedDatabase:
         return sum(len(committed.keys) for committed in self._committed)
 
     def wrong(self) -> Iterator[str]:
-        """Keys that were asked after their answer was committed."""
+        """Keys that were asked after their answer was committed, and before it was too old."""
         lookups = [lookup for lookup in self.lookups if lookup.table == "u"]
         if not lookups:
             yield "the server was never asked"
         for committed in self._committed:
-            again = {key for lookup in lookups if lookup.at > committed.at for key in lookup.keys & committed.keys}
+            later = [lookup for lookup in lookups if lookup.at > committed.at]
+            again = {key for lookup in later for key in lookup.keys if lookup.at < committed.keys.get(key, 0.0)}
             if again:
                 yield f"{len(again)} keys were asked again after their answers were committed: {sorted(again)[:5]}"
 

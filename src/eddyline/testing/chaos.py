@@ -1,6 +1,6 @@
 """Jobs that are killed again and again with SIGKILL and must give the right results in the end.
 
-    python -m eddyline.testing.chaos --kills 100 --seed 7 [--migrate|--spill|--balance|--access]
+    python -m eddyline.testing.chaos --kills 100 --seed 7 [--migrate|--spill|--balance|--access|--kafka]
         [--engine spark|cluster|local]
 
 A job is a normal `eddyline run` in processes of its own. `cluster` is Spark with two executors that share no arenas, as
@@ -13,9 +13,12 @@ small that a migration takes several batches. With `--balance` partition groups 
 (testing/restless.py), slots come and go, some jobs also change their plans or have little memory, and half of the kills
 come where a slot gives groups away or takes them over. With `--access` tables are in a PostgreSQL that answers slowly
 and are asked; half of the kills come in the turn of a slot; and a key whose answer was committed before a kill may not
-be asked after it (testing/asked_database.py). When a job has finished, its files are compared with the oracle
-(testing/chaos_jobs.py), and the next job begins, until all kills are used. A finished job may leave no file, no arena
-and no process.
+be asked after it before the answer is too old (testing/asked_database.py). With `--kafka` jobs read topics of a real
+broker and write to topics, every second one to a Delta table; the broker is killed too, and started again with its
+data; a job that ends because the broker is away is started again; half of the other kills come in a transaction
+(testing/chaos_kafka.py). When a job has finished, its files are
+compared with the oracle (testing/chaos_jobs.py), and the next job begins, until all kills are used. A finished job may
+leave no file, no arena and no process.
 """
 
 from __future__ import annotations
@@ -32,13 +35,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 
 from eddyline.testing.asked_database import AskedDatabase, asked_database
 from eddyline.testing.chaos_jobs import ASKED, QUERIES, ChaosJob, make_job, verify
-from eddyline.testing.chaos_kill import COUNTS, SOON, draw_kill
+from eddyline.testing.chaos_kafka import TARGETS
+from eddyline.testing.chaos_kill import COUNTS, DELIVERING, SOON, Kill, draw_kill
 from eddyline.testing.chaos_run import ChaosRun, names
 from eddyline.testing.fault_points import fault_points
+from eddyline.testing.kafka_broker import KafkaBroker, NoKafka, kafka_broker
 from eddyline.testing.postgres import NoPostgres
 from eddyline.testing.restless import groups_moved, module
 from eddyline.testing.strikes import module as armed
@@ -56,10 +62,18 @@ LITTLE = ("40KB", "60KB", "90KB")
 """Less memory than the jobs need, and more than the cells of a group-by, which do not leave it."""
 MUCH = "1GB"
 """Memory for any job. A job with groups on disk cannot go on without a limit of memory."""
+TTL = 4.0
+"""Seconds after which the answers of a table are forgotten, in some jobs."""
 MOVES = tuple(name for name in fault_points() if name.startswith("balance: "))
 """The fault points at which a slot gives groups away or takes them over."""
 TURNS = tuple(name for name in fault_points() if name.startswith("turn: "))
 """The fault points in the turn of a slot."""
+DELIVERIES = tuple(name for name in fault_points() if name.startswith(("kafka: ", "table: a", "table: b")))
+"""The fault points at which a batch is delivered to a topic or a table."""
+BROKERS = 0.3
+"""The share of kills whose victim is the broker."""
+AWAY = "do not answer", "no answer for"
+"""Words of a job that ends because the broker is away."""
 
 
 @dataclass
@@ -73,6 +87,7 @@ class Chaos:
     spill: bool = False
     balance: bool = False
     access: bool = False
+    kafka: bool = False
     kills: int = 0
     starts: int = 0
     finished: int = 0
@@ -91,10 +106,13 @@ class Chaos:
     """The number of kills while the server answered."""
     lookups: int = 0
     """The number of keys that the server was asked for."""
+    gave_up: int = 0
+    """The number of runs that ended because the broker that was killed did not answer."""
     kept: int = 0
     """The number of keys that were answered and committed at a kill; a key counts each time."""
     wrong: list[str] = field(default_factory=list)
     _database: AskedDatabase | None = None
+    _broker: KafkaBroker | None = None
 
     def run(self, kills: int) -> None:
         """Run jobs to their ends until `kills` kills have struck."""
@@ -105,25 +123,29 @@ class Chaos:
             if self.access:
                 queries = list(ASKED)
                 self._database = stack.enter_context(asked_database(stack.enter_context(_folder())))
+            if self.kafka:
+                self._broker = stack.enter_context(kafka_broker())
             while self.kills < kills and not self.wrong:
                 name = queries[self.finished % len(queries)]
+                if self._database is not None:
+                    self._database.begin(ttl=rng.choice((inf, TTL)))
                 with _folder() as folder:
-                    job = make_job(name, folder, rng.randrange(1 << 30), database=self._database)
+                    topics = None if self._broker is None else (self._broker, TARGETS[self.finished % len(TARGETS)])
+                    job = make_job(name, folder, rng.randrange(1 << 30), database=self._database, kafka=topics)
                     self._job(job, rng, min(kills, self.kills + max(2, kills // 5)))
                 self.finished += 1
 
     def _job(self, job: ChaosJob, rng: random.Random, kills: int) -> None:
         """Run one job to its end, with at most `kills` kills in all so far."""
         arenas, done, let_go = False, False, list[ChaosRun]()
-        if self._database is not None:
-            self._database.begin()
         while not done and not self.wrong:
             settings = self._settings(job, rng)
             tracks, seed = job.name != "rows", rng.randrange(1 << 30) if self.balance else 0
             modules = [module(job.faults, job.checkpoint, seed, tracks)] if self.balance else []
-            modules += [armed(job.faults, job.checkpoint)] if self.access else []
+            modules += [armed(job.faults, job.checkpoint)] if self.access or self.kafka else []
             if seed % 2:  # the plan changes: the states of the plan to come cannot leave memory
                 settings["memory"] = MUCH
+            brokers = self.victims["broker"]
             with ChaosRun(job, self.engine, settings, modules=modules) as run:
                 self.starts += 1
                 try:
@@ -133,7 +155,9 @@ class Chaos:
                     self.wrong.append(f"{job.name}: {error}")
                     break
                 arenas = arenas or run.arenas_seen
-                if not done and not deadly:
+                if not done and self.victims["broker"] > brokers and any(words in run.said for words in AWAY):
+                    self.gave_up += 1
+                elif not done and not deadly:
                     self.wrong.append(f"{job.name}: the run failed by itself: {run.said}")
                 if done or self.access or rng.random() < 0.7:  # processes that go on may ask
                     self.wrong += [f"{job.name}: a process stays: {left}" for left in run.wait_for_all()]
@@ -172,11 +196,10 @@ class Chaos:
         """Strike the run until it cannot go on (True), or ends or no kills are left (False)."""
         helpers = 0
         while self.kills < kills and run.running:
-            points = MOVES if self.balance else TURNS if self.access else ()
-            kill = draw_kill(rng, self.engine, SOON if self.migrate or self.access else COUNTS, points)
-            if helpers == RETRIES:
+            kill = self._draw(rng)
+            if helpers == RETRIES and kill.victim != "broker":
                 kill = replace(kill, victim="driver", point="")
-            if run.carry_out(kill, rng):
+            if self._carry_out(kill, run, rng):
                 if self._database is not None:
                     self.asking += bool(self._database.in_flight())
                     self._database.committed(job.checkpoint)
@@ -195,8 +218,26 @@ class Chaos:
                 self.told(f"kill {self.kills}: {job.name}, {kill}; newest commit {at}; {run.settings}")
                 if kill.victim in ("driver", "jvm"):
                     return True
-                helpers += 1
+                helpers += kill.victim != "broker"
         return False
+
+    def _draw(self, rng: random.Random) -> Kill:
+        counts = SOON if self.migrate or self.access or self.kafka else COUNTS
+        if self._broker is None:
+            return draw_kill(rng, self.engine, counts, MOVES if self.balance else TURNS if self.access else ())
+        kill = draw_kill(rng, self.engine, counts, DELIVERIES, DELIVERING)
+        if rng.random() < BROKERS:
+            return replace(kill, victim="broker", point="")
+        return replace(kill, victim="driver") if kill.point else kill  # the driver delivers
+
+    def _carry_out(self, kill: Kill, run: ChaosRun, rng: random.Random) -> bool:
+        if kill.victim != "broker" or self._broker is None:
+            return run.carry_out(kill, rng)
+        if not run.wait_for(kill):
+            return False
+        self._broker.kill()
+        self._broker.start()
+        return True
 
     def missed(self) -> list[str]:
         """What the kills should have met and did not."""
@@ -244,6 +285,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--spill", action="store_true", help="jobs have so little memory that groups go to disk")
     parser.add_argument("--balance", action="store_true", help="groups move between slots all the time")
     parser.add_argument("--access", action="store_true", help="tables are in PostgreSQL and are asked")
+    parser.add_argument("--kafka", action="store_true", help="from Kafka topics to topics and Delta tables")
     parser.add_argument("--engine", choices=("spark", "cluster", "local"), default="spark")
     given = parser.parse_args(arguments)
     seed = random.randrange(1 << 31) if given.seed is None else given.seed
@@ -255,11 +297,14 @@ def main(arguments: list[str] | None = None) -> int:
 
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that the job is stopped too
     told(f"seed {seed}, engine {given.engine}")
-    chaos = Chaos(given.engine, seed, told, given.migrate, given.spill, given.balance, given.access)
+    chaos = Chaos(given.engine, seed, told, given.migrate, given.spill, given.balance, given.access, given.kafka)
     try:
         chaos.run(given.kills)
     except NoPostgres as none:
         told(f"--access needs a server: {none}")
+        return 1
+    except NoKafka as none:
+        told(f"--kafka needs a broker: {none}")
         return 1
     chaos.wrong += chaos.missed()
     for wrong in chaos.wrong:
@@ -274,6 +319,8 @@ def main(arguments: list[str] | None = None) -> int:
     if given.access:
         told(f"{chaos.waiting} kills while rows waited for answers, {chaos.asking} while the server answered")
         told(f"{chaos.lookups} keys asked; {chaos.kept} committed answers at kills")
+    if given.kafka:
+        told(f"{chaos.gave_up} runs ended because the broker did not answer, and were continued")
     told(f"{chaos.starts} starts, {chaos.finished} jobs finished, {len(chaos.wrong)} wrong")
     return 1 if chaos.wrong else 0
 

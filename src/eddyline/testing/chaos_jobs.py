@@ -25,7 +25,9 @@ from eddyline.cql.script import parse
 from eddyline.protocol.home import checkpoint_at
 from eddyline.testing.asked_database import METHODS, NAMED, AskedDatabase, rows_of
 from eddyline.testing.case import Batch, sql_type
+from eddyline.testing.chaos_kafka import Pipeline, pipeline
 from eddyline.testing.compare import difference
+from eddyline.testing.kafka_broker import KafkaBroker
 from eddyline.testing.oracle import Oracle
 from eddyline.testing.outcome import counted
 
@@ -82,6 +84,14 @@ class ChaosJob:
     folder: Path
     script: str
     rows: dict[str, pa.Table]
+    pipeline: Pipeline | None = None
+    """The topics of a job with Kafka."""
+
+    def format(self, sink: str) -> str:
+        """The format of the files that are compared, by the folder of a sink."""
+        if self.pipeline is not None:
+            return self.pipeline.format(sink)
+        return {"out": (QUERIES | ASKED)[self.name][0], "late": "json", "dead": "csv"}[sink]
 
     @property
     def checkpoint(self) -> Path:
@@ -111,8 +121,10 @@ def make_job(
     files: int = 24,
     rows_per_file: int = 150,
     database: AskedDatabase | None = None,
+    kafka: tuple[KafkaBroker, str] | None = None,
 ) -> ChaosJob:
-    """Writes the files of a job; `database` has the tables of a job that asks."""
+    """Writes the files of a job; `database` has the tables of a job that asks. With `kafka`, a broker and a target, its
+    streams are in topics (testing/chaos_kafka.py)."""
     rng = random.Random(seed)
     rows = {stream: _stream(rng, files * rows_per_file, late=stream == "a") for stream in ("a", "b", "c")}
     for stream, table in rows.items():
@@ -124,7 +136,8 @@ def make_job(
     (folder / "t").mkdir()
     pq.write_table(rows["t"], folder / "t" / "t.parquet")
     rows |= {table: rows_of(table) for table in METHODS if database is not None}
-    return ChaosJob(name, folder, _script(name, folder, database), rows)
+    topics = None if kafka is None else pipeline(kafka[0], rows, kafka[1])
+    return ChaosJob(name, folder, _script(name, folder, database, topics), rows, topics)
 
 
 def _stream(rng: random.Random, count: int, late: bool) -> pa.Table:
@@ -140,13 +153,18 @@ def _stream(rng: random.Random, count: int, late: bool) -> pa.Table:
     return pa.table([*columns, [rng.randrange(1000) for _ in rows]], schema=SCHEMA)
 
 
-def _script(name: str, folder: Path, database: AskedDatabase | None) -> str:
+def _script(name: str, folder: Path, database: AskedDatabase | None, topics: Pipeline | None) -> str:
     format_, query = (QUERIES | ASKED)[name]
     sinks = [("result", format_, "out"), ("late", "json", "late"), ("dead", "csv", "dead")]
-    lines = [f"CREATE SINK {s} USING {f} OPTIONS (path '{folder / path}');" for s, f, path in sinks]
+    lines = [
+        f"CREATE SINK {s} USING {f} OPTIONS (path '{folder / path}');"
+        if topics is None
+        else f"CREATE SINK {s} {topics.sink(path, folder)};"
+        for s, f, path in sinks
+    ]
     for stream in ("a", "b", "c"):
         spare = " LATE INTO late DEAD INTO dead" if stream == "a" else ""
-        source = f"USING parquet OPTIONS (path '{folder / stream}')"
+        source = f"USING parquet OPTIONS (path '{folder / stream}')" if topics is None else topics.source(stream)
         lines.append(f"CREATE STREAM {stream} {source} TIMESTAMP BY ts LATENESS 1100 MILLISECONDS{spare};")
     lines.append(f"CREATE TABLE t USING parquet OPTIONS (path '{folder / 't'}');")
     lines += [] if database is None else database.declarations([t for t in METHODS if f", {t}" in query])
@@ -155,6 +173,8 @@ def _script(name: str, folder: Path, database: AskedDatabase | None) -> str:
 
 def verify(job: ChaosJob, on_spark: bool) -> Iterator[str]:
     """The differences between a finished job's output and the expected one."""
+    if job.pipeline is not None:
+        job.pipeline.dump(job.folder)
     yield from _wrong_rows(job)
     yield from left_behind(job)
     if on_spark and (left := sorted(p.name for p in job.arenas.glob("*"))):
@@ -163,8 +183,9 @@ def verify(job: ChaosJob, on_spark: bool) -> Iterator[str]:
 
 def _wrong_rows(job: ChaosJob) -> Iterator[str]:
     script = parse(job.script)
-    late = _ids(_read(job.folder / "late", "json", SCHEMA))
-    dead = _ids(_read(job.folder / "dead", "csv", pa.schema([*((n, pa.string()) for n in (*SCHEMA.names, "reason"))])))
+    late = _ids(_read(job.folder / "late", job.format("late"), SCHEMA))
+    texts = pa.schema([*((n, pa.string()) for n in (*SCHEMA.names, "reason"))])
+    dead = _ids(_read(job.folder / "dead", job.format("dead"), texts))
     a = job.rows["a"]
     really_dead = set(a.filter(a.column("ts").is_null()).column("id").to_pylist())
     if sorted(dead) != sorted(really_dead):
@@ -177,9 +198,7 @@ def _wrong_rows(job: ChaosJob) -> Iterator[str]:
     tables = {name: rows.to_batches()[0] for name, rows in job.rows.items() if name in TABLES}
     streams = {d.name for d in script.declarations if any(d.name == s.stream for s in script.sources)}
     expected = Oracle().expected(script, _schema, [batch], tables)
-    got = _read(
-        job.sink, (QUERIES | ASKED)[job.name][0], bind(script, lambda declaration: _schema(declaration.name)).schema
-    )
+    got = _read(job.sink, job.format("out"), bind(script, lambda declaration: _schema(declaration.name)).schema)
     different = difference(got, expected.table, expected.scale)
     if different is not None:
         yield f"the sink differs: {different}"

@@ -15,8 +15,13 @@ MOMENTS = {
     "an offset of Spark's": "checkpoint/spark/offsets",
     "a commit of Spark's": "checkpoint/spark/commits",
     "a folder of arenas, of Spark's run": "arenas",
+    "a batch to deliver": "checkpoint/staged/results",
 }
 """Moments of a kill: the thing that appears, and the folder of the job in which it appears."""
+WITH_FILES = tuple(moment for moment in MOMENTS if moment != "a batch to deliver")
+"""The moments of a job whose results are files."""
+DELIVERING = tuple(moment for moment in MOMENTS if moment not in ("a staged file", "a published batch"))
+"""The moments of a job whose results are delivered after the commit."""
 VICTIMS = {
     "local": ("driver",),
     "spark": ("driver", "driver", "jvm", "worker", "worker"),
@@ -47,14 +52,21 @@ class Kill:
         return f"{self.victim}, {when}{f'then {self.point}' if self.point else f'after {self.delay:.3f} s'}"
 
 
-def draw_kill(rng: random.Random, engine: str, counts: Sequence[int] = COUNTS, points: Sequence[str] = ()) -> Kill:
-    """A random kill; most come at a change of a folder, whose number is drawn from `counts`, or at one of these fault
-    points, which are in the turns of slots."""
+def draw_kill(
+    rng: random.Random,
+    engine: str,
+    counts: Sequence[int] = COUNTS,
+    points: Sequence[str] = (),
+    moments: Sequence[str] = WITH_FILES,
+) -> Kill:
+    """A random kill; most come at one of these moments, a change of a folder whose number is drawn from `counts`, or at
+    one of these fault points, which are in the turns of slots."""
     if points and rng.random() < AT_POINTS:
         victim = "driver" if engine == "local" else "worker"
         return Kill(victim, "a commit", rng.choice(counts), 0.0, rng.choice(points))
     victim = rng.choice(VICTIMS[engine])
-    known = [m for m in MOMENTS if engine != "local" or "Spark" not in m]
-    moment = rng.choice([*known, "a commit", "a staged file"]) if rng.random() < 0.85 else ""
+    known = [m for m in moments if engine != "local" or "Spark" not in m]
+    staged = "a staged file" if "a staged file" in known else "a batch to deliver"
+    moment = rng.choice([*known, "a commit", staged]) if rng.random() < 0.85 else ""
     longest = rng.choice([0.0, 0.003, 0.03, 0.3]) if moment else 2.0 if engine == "local" else 12.0
     return Kill(victim, moment, rng.choice(counts), rng.random() * longest)

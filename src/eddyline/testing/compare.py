@@ -21,8 +21,11 @@ _MOST_SHOWN = 5
 Row = tuple[object, ...]
 
 
-def difference(got: pa.Table, expected: pa.Table, scale: Mapping[int, np.ndarray] | None = None) -> str | None:
-    """None if the two are the same multiset of rows, else a text about the difference."""
+def difference(
+    got: pa.Table, expected: pa.Table, scale: Mapping[int, np.ndarray] | None = None, may_lack: bool = False
+) -> str | None:
+    """None if the two are the same multiset of rows, else a text about the difference. With `may_lack`, expected rows
+    may be missing."""
     if got.num_columns != expected.num_columns:
         return f"{got.num_columns} columns in place of {expected.num_columns}"
     kinds = [(kind(g.type), kind(e.type)) for g, e in zip(got.columns, expected.columns, strict=True)]
@@ -46,7 +49,7 @@ def difference(got: pa.Table, expected: pa.Table, scale: Mapping[int, np.ndarray
         floats = [i for i, column in enumerate(expected.columns) if pa.types.is_floating(column.type)]
         allowed = [TOLERANCE_FLOAT32 if pa.types.is_float32(expected.column(i).type) else TOLERANCE for i in floats]
         extra, left = _matched(extra, left, theirs_rows, floats, allowed, scale or {})
-    if not extra and not left:
+    if not extra and (may_lack or not left):
         return None
     lines = [f"{len(mine)} rows in place of {len(theirs_rows)}: {len(extra)} too many, {len(left)} missing"]
     lines += [f"  too many: {row}" for row in extra[:_MOST_SHOWN]]

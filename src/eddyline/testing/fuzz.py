@@ -35,7 +35,7 @@ from eddyline.testing.compare import difference
 from eddyline.testing.generate import generate
 from eddyline.testing.oracle import Oracle
 from eddyline.testing.reproduce import reproduce
-from eddyline.testing.run import answered, bound, expected_of, run, wrong
+from eddyline.testing.run import answered, bound, expected_of, run, shares_stems, wrong, wrong_partial
 from eddyline.testing.shrink import shrink
 from eddyline.testing.spill_coverage import LEAST, LEAST_MOVED, MISSED, MOVED, TRACK, WENT, features_of, too_low
 
@@ -70,6 +70,10 @@ class FuzzReport:
     """The number of cases in which something happened to groups that can leave memory."""
     dead: int = 0
     """The number of cases in which lookups of tables failed."""
+    partial: int = 0
+    """The number of cases with partial rows."""
+    shared: int = 0
+    """The number of cases in which aliases share a SteM."""
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, other: FuzzReport) -> None:
@@ -81,6 +85,8 @@ class FuzzReport:
         self.migrations += other.migrations
         self.seen += other.seen
         self.dead += other.dead
+        self.partial += other.partial
+        self.shared += other.shared
         self.failures += other.failures
 
     def summary(self) -> str:
@@ -99,6 +105,8 @@ class FuzzReport:
         shares = (f"{what} {count} ({100 * count / self.cases:.0f} %)" for what, count in self.seen.most_common())
         lines += ["groups: " + ", ".join(shares)] if self.seen else []
         lines += [f"lookups failed in {self.dead} cases"] if self.dead else []
+        lines += [f"partial rows in {self.partial} cases"] if self.partial else []
+        lines += [f"aliases share a SteM in {self.shared} cases"] if self.shared else []
         return "\n".join(lines)
 
 
@@ -119,9 +127,10 @@ class Fuzzer:
         spill: bool = False,
         balance: bool = False,
         access: bool = False,
+        aliases: bool = False,
     ) -> None:
         self._seed, self._tie_breaker, self._shrink_seconds = seed, tie_breaker, shrink_seconds
-        self._kinds = migrate, spill, balance, access
+        self._kinds = migrate, spill, balance, access, aliases
         self._oracle = Oracle()
 
     def run(self, indexes: Iterable[int]) -> FuzzReport:
@@ -163,11 +172,13 @@ class Fuzzer:
             stage = "the engine fails"
             outcome = run(case, query)
             if report is not None:
+                report.shared += shares_stems(case, query)
                 report.dead += bool(outcome.failed)
+                report.partial += outcome.partial is not None and outcome.partial.rows.num_rows > 0
                 report.seen.update(outcome.seen)
                 for what in {MISSED, MOVED, TRACK, WENT} & outcome.seen:
                     report.seen.update(f"{what}, {feature}" for feature in features_of(case))
-            different = wrong(outcome, expected)
+            different = wrong(outcome, expected) or wrong_partial(case, outcome, self._oracle)
         except Exception as error:
             return f"{stage}: {type(error).__name__}", "".join(traceback.format_exception(error, limit=-6))
         return None if different is None else ("a difference", different)
@@ -242,11 +253,12 @@ def fuzz(
     spill: bool = False,
     balance: bool = False,
     access: bool = False,
+    aliases: bool = False,
 ) -> FuzzReport:
     """Run cases `first` to `first + cases`, or just one."""
     numbers = list(range(first, first + cases)) if only is None else [only]
     chunks = [numbers[i : i + _CHUNK] for i in range(0, len(numbers), _CHUNK)]
-    total, start, kinds = FuzzReport(), time.monotonic(), (migrate, spill, balance, access)
+    total, start, kinds = FuzzReport(), time.monotonic(), (migrate, spill, balance, access, aliases)
 
     def take(part: FuzzReport) -> bool:
         total.add(part)
@@ -279,6 +291,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--spill", action="store_true", help="only jobs whose partition groups go to disk")
     parser.add_argument("--balance", action="store_true", help="only jobs whose partition groups move between slots")
     parser.add_argument("--access", action="store_true", help="only joins with tables that are asked")
+    parser.add_argument("--aliases", action="store_true", help="only self-joins, most with SteMs that aliases share")
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--only", type=int, default=None, help="run the case with this number only")
     parser.add_argument(
@@ -294,11 +307,8 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.flush()
 
     if given.show and given.only is not None:
-        sys.stdout.write(
-            reproduce(
-                generate(case_seed(given.seed, given.only), given.migrate, given.spill, given.balance, given.access)
-            )
-        )
+        kinds = given.migrate, given.spill, given.balance, given.access, given.aliases
+        sys.stdout.write(reproduce(generate(case_seed(given.seed, given.only), *kinds)))
     sys.stderr.write(f"seed {given.seed}\n")
     report = fuzz(
         given.cases,
@@ -311,6 +321,7 @@ def main(arguments: list[str] | None = None) -> int:
         spill=given.spill,
         balance=given.balance,
         access=given.access,
+        aliases=given.aliases,
     )
     sys.stderr.write("\n")
     for failure in report.failures:

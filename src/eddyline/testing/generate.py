@@ -50,8 +50,12 @@ _MIXES: list[list[float]] = [[1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 1, 1], [0, 1, 0,
 """Weights of the windows RANGE, ROWS, UNBOUNDED and none for the sources of a case; a case draws one of these mixes."""
 
 
-TABLES, ASKED = 0.1, 0.5
-"""The share of tables among streams and tables; where tables are asked it is larger."""
+TABLES, LONE, ASKED = 0.1, 0.9, 0.5
+"""The share of tables among streams and tables; in one of ten cases mostly a single stream is joined with tables; where
+tables are asked there are more, too."""
+
+SELF_JOINS, ALIASES = 0.08, 0.6
+"""The share of sources that are another alias of a stream before them; and where aliases are tested."""
 
 
 @dataclass
@@ -66,13 +70,19 @@ class _Made:
 
 
 def generate(
-    seed: int, migrate: bool = False, spill: bool = False, balance: bool = False, access: bool = False
+    seed: int,
+    migrate: bool = False,
+    spill: bool = False,
+    balance: bool = False,
+    access: bool = False,
+    aliases: bool = False,
 ) -> Case:
     """The case of this seed; with `migrate` a join whose plan changes, with `spill` a job whose groups go to disk, with
     `balance` one whose groups move between slots, and half of these go to disk too; with `access` a join with tables
-    that are asked."""
-    tables = ASKED if access else TABLES
-    case = _Generator(random.Random(seed), migrate, spill or balance or access, tables).case()
+    that are asked; with `aliases` a self-join, mostly one whose aliases can share a SteM."""
+    tables = ASKED if access else LONE if seed % 10 == 7 else TABLES
+    joins = spill or balance or access or aliases
+    case = _Generator(random.Random(seed), migrate, joins, tables, ALIASES if aliases else SELF_JOINS).case()
     if access:
         settings = {key: value for key, value in case.settings.items() if key not in ("migrate", "plan")}
         settings |= {"durable": seed % 1000} if seed % 2 else {}
@@ -89,8 +99,10 @@ def generate(
 
 
 class _Generator:
-    def __init__(self, rng: random.Random, migrate: bool, spill: bool, tables: float) -> None:
+    def __init__(self, rng: random.Random, migrate: bool, spill: bool, tables: float, self_joins: float) -> None:
         self.rng, self.migrate, self.spill, self.tables = rng, migrate, spill, tables
+        self.self_joins, self.alike = self_joins, self_joins > SELF_JOINS
+        """The share of sources that are another alias, and whether aliases of a stream have the same filters."""
         self.features: list[str] = []
         self.clock = timeline.timeline(rng)
         self.combinations = 0.0
@@ -154,7 +166,7 @@ class _Generator:
         dead = 0.05 if rng.random() < 0.1 else 0.0
         self._note(*(["nulls"] if self.nulls else []), *(["dead rows"] if dead else []))
         for place in range(self.places):
-            if made.streams and rng.random() < 0.08:
+            if made.streams and rng.random() < self.self_joins:
                 declared = rng.choice(made.streams)
                 self._note("self-join")
             else:
@@ -258,7 +270,14 @@ class _Generator:
             for _ in range(rng.choice([1, 1, 2])):
                 one, other = rng.sample(timed, 2)
                 where.append(predicates.time_bound(rng, one.ref(str(one.time)), other.ref(str(other.time)), width))
-        where += [predicates.filter_of(rng, rng.choice(list(aliases)), rng.choice([1, 2])) for _ in range(filters)]
+        for _ in range(filters):
+            one, depth = rng.choice(list(aliases)), rng.choice([1, 2])
+            state = rng.getstate()
+            where.append(predicates.filter_of(rng, one, depth))
+            for alias in aliases if self.alike else ():
+                if alias.stream == one.stream and alias is not one:
+                    rng.setstate(state)
+                    where.append(predicates.filter_of(rng, alias, depth))
         self._note(*(["filter"] if filters else []))
         if len(aliases) > 1 and rng.random() < 0.2:
             self._note("condition across streams")

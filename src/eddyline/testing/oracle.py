@@ -10,18 +10,23 @@ TRY round an aggregate: combinations with keys and arguments, groups with aggreg
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from sqlglot import exp
 
 import eddyline.testing.quiet_exit  # noqa: F401
+from eddyline.bound.bind_expr import chain
+from eddyline.bound.model import MATCH, BoundQuery
 from eddyline.cql.script import Declaration, FromItem, Script
-from eddyline.testing.case import Batch
+from eddyline.plan.partition import row_codes
+from eddyline.state.keys import combine
+from eddyline.testing.case import Batch, Case
 from eddyline.testing.lateness import NEVER, SortedOut, micros, sort_out
 from eddyline.testing.rewrite import EXACT, SORTED, Names, attempt, is_aggregate, is_call, window_end
 from eddyline.testing.udfs import MACROS
@@ -59,6 +64,37 @@ class Oracle:
         tables: Mapping[str, pa.RecordBatch] | None = None,
     ) -> Expected:
         """The rows that `script` must give for these batches."""
+        text, given, rows = self._prepared(script, schema_of, batches, tables or {})
+        sql = text.sql()
+        result = self._ask(sql, given)
+        width = len(text.outputs)
+        scale = {i: np.asarray(result.column(width + n), dtype=float) for n, i in enumerate(text.scaled)}
+        return Expected(result.select(list(range(width))), scale, rows, sql)
+
+    def combinations(self, script: Script, case: Case, query: BoundQuery, missing: Collection[str]) -> pa.Table:
+        """The outputs of all combinations of rows without those of the tables `missing`, by alias, in whose place is
+        one row of NULLs: those that satisfy all predicates over the other rows. The last column has their keys."""
+        text, given, rows = self._prepared(script, case.schema, case.batches, case.tables)
+        known = [part for condition in text.where for part in chain(condition, exp.And)]
+        text.where = [part for part in known if not {c.table for c in part.find_all(exp.Column)} & {*missing}]
+        for number, (item, source) in enumerate(zip(script.sources, query.sources, strict=True)):
+            relation, name = text.relation(item), source.stream.name
+            if item.alias in missing:
+                given[relation] = pa.table({field.name: pa.nulls(1, field.type) for field in given[relation].schema})
+            elif not source.stream.is_asked:
+                columns = rows[name].used if name in rows else pa.Table.from_batches([case.tables[name]])
+                codes = _codes(query, number, columns, rows[name].times if name in rows else None)
+                given[relation] = given[relation].append_column("__code", pa.array(codes))
+                text.outputs.append(exp.column("__code", exp.to_identifier(item.alias, quoted=True)))
+        found, width = self._ask(text.sql(), given), len(query.outputs)
+        codes = combine([np.asarray(column, np.int64) for column in found.columns[width:]])
+        return found.select(list(range(width))).append_column(MATCH, pa.array(codes))
+
+    @staticmethod
+    def _prepared(
+        script: Script, schema_of: SchemaOf, batches: Sequence[Batch], tables: Mapping[str, pa.RecordBatch]
+    ) -> tuple[_Text, dict[str, pa.Table], dict[str, SortedOut]]:
+        """The SQL of a script, the tables that it reads, and the rows of streams sorted into used, late and dead."""
         declared = {d.name.lower(): d for d in script.declarations}
         sources = {item.alias: declared[item.stream.lower()] for item in script.sources}
         schemas = {d.name: schema_of(d.name) for d in sources.values()}
@@ -71,15 +107,11 @@ class Oracle:
             if name in rows:
                 columns = rows[name].used.append_column("__t", pa.array(rows[name].times))
             else:
-                columns = pa.Table.from_batches([(tables or {})[name]])
+                columns = pa.Table.from_batches([tables[name]])
             given[text.relation(item)] = _plain(columns.select(text.used[item.alias]))
         if text.slide is not None:
             given["__w"] = pa.table({"__end": text.boundaries(rows, sources)})
-        sql = text.sql()
-        result = self._ask(sql, given)
-        width = len(text.outputs)
-        scale = {i: np.asarray(result.column(width + n), dtype=float) for n, i in enumerate(text.scaled)}
-        return Expected(result.select(list(range(width))), scale, rows, sql)
+        return text, given, rows
 
     def _ask(self, sql: str, given: Mapping[str, pa.Table]) -> pa.Table:
         """Run a query over Arrow tables. DuckDB finds the tables as globals of the calling function, which costs
@@ -117,6 +149,15 @@ def _plain(table: pa.Table) -> pa.Table:
         elif pa.types.is_dictionary(column.type):
             table = table.set_column(i, table.schema.names[i], column.cast(column.type.value_type))
     return table
+
+
+def _codes(query: BoundQuery, source: int, columns: pa.Table, times: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """The codes of rows of a source, of which the key of a combination is made."""
+    schema = query.sources[source].stream.schema
+    used = [(columns.column(name), schema.field(name).type) for name in query.columns_of_source(source)]
+    arrays = [_plain(pa.table({"": column})).column(0).combine_chunks().cast(type) for column, type in used]
+    codes = row_codes(arrays, times)
+    return np.zeros(columns.num_rows, np.int64) if codes is None else codes
 
 
 class _Text:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from eddyline.bound.model import BoundQuery, WindowKind
+from eddyline.bound.model import MATCH, MISSING, BoundQuery, WindowKind
 from eddyline.counts import Counts
 
 
@@ -22,6 +22,32 @@ class CaseOutcome:
     """What happened to groups in a simulated job (spill_coverage.py)."""
     failed: tuple[tuple[str, tuple[object, ...]], ...] = ()
     """The lookups that have failed: tables and keys. They are not among the counts."""
+    last: pa.Table | None = None
+    """The result rows that came with the end."""
+    partial: PartialOutcome | None = None
+    """For SELECT PARTIAL; the partial rows are not among the result rows, nor are the columns that it adds."""
+
+
+@dataclass(frozen=True)
+class PartialOutcome:
+    """The partial rows."""
+
+    rows: pa.Table
+    last: frozenset[int]
+    """The keys of the full rows that came with the end."""
+
+
+def in_two(outcome: CaseOutcome, query: BoundQuery) -> CaseOutcome:
+    """The outcome with partial rows on their own, if they are wanted."""
+    if not query.partial or outcome.last is None:
+        return outcome
+    full = outcome.table.filter(outcome.table.column(MISSING).is_null())
+    rows = outcome.table.filter(outcome.table.column(MISSING).is_valid())
+    last = outcome.last.filter(outcome.last.column(MISSING).is_null())
+    keys = frozenset(last.column(MATCH).to_pylist())
+    counts = outcome.counts | {"rows_out": outcome.counts["rows_out"] - rows.num_rows}
+    outputs = list(range(len(query.outputs)))
+    return replace(outcome, table=full.select(outputs), counts=counts, partial=PartialOutcome(rows, keys))
 
 
 def without_lookups(counts: Mapping[str, int], failed: int) -> dict[str, int]:

@@ -5,17 +5,21 @@ setting "migrate" is the seed of migrations: with it slots change their plans (r
 a case with a simulation, is the seed of moves: with it groups leave memory and are swept (random_moves.py), or memory
 is small. The setting "balance" is the seed of slot maps: with it groups move between slots (random_places.py) and, with
 "spill", slots are forced to spill (random_force.py). The setting "access" is the seed of access methods, of the
-answers of tables and of those that fail (random_access.py, simulated_lookups.py).
+answers of tables and of those that fail (random_access.py, simulated_lookups.py). Preferences change at random in most
+cases (random_preferences.py).
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from random import Random
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 
@@ -23,30 +27,33 @@ from eddyline.bound.bind import bind
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import Script, parse
 from eddyline.engine.answers import Failure
-from eddyline.engine.asked_keys import values
 from eddyline.engine.batch import BatchEngine
 from eddyline.engine.lookups import Lookups
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.tuning import Tuning
 from eddyline.errors import InternalError
-from eddyline.plan.partition import GROUPS, spill_axis
+from eddyline.plan.partition import GROUPS, partition, spill_axis
 from eddyline.plan.plan import plan_of
+from eddyline.plan.sharing import owners
 from eddyline.protocol.adapted import Placer, stays
 from eddyline.protocol.coordinator import Mover
 from eddyline.protocol.spiller import Spiller
 from eddyline.settings import Settings
+from eddyline.state.key_values import values
 from eddyline.testing import udfs
 from eddyline.testing.case import Case
 from eddyline.testing.compare import difference
 from eddyline.testing.eager import eager, sliced
 from eddyline.testing.oracle import Expected, Oracle
 from eddyline.testing.outcome import CaseOutcome as CaseOutcome
-from eddyline.testing.outcome import counted, held_back, without_lookups
-from eddyline.testing.random_access import failing, with_access, without_failing
+from eddyline.testing.outcome import counted, held_back, in_two, without_lookups
+from eddyline.testing.partial_rows import wrong_rows
+from eddyline.testing.random_access import competing, failing, failing_with, with_access, without_failing
 from eddyline.testing.random_force import RandomForce, then_eagerly
 from eddyline.testing.random_moves import little_memory, random_moves
 from eddyline.testing.random_places import RandomPlaces
 from eddyline.testing.random_plans import random_plans
+from eddyline.testing.random_preferences import NextPreference, random_preferences
 from eddyline.testing.simulated_lookups import simulated_lookups
 from eddyline.testing.simulation import Simulation
 
@@ -56,6 +63,8 @@ the same."""
 
 CRASHES = (0.0, 0.01, 0.03, 0.1)
 """The shares of fault points at which a task or the job dies; a simulation draws one of them."""
+AGES = (1.5, 4.0)
+"""Times after which a simulation forgets answers: two reads of its clock take a second."""
 MERGES = (2, 3, 8)
 """The numbers of segments of the log that are merged into one; with the usual number, few cases are long enough."""
 
@@ -94,30 +103,42 @@ def run(case: Case, query: BoundQuery | None = None) -> CaseOutcome:
         placer = RandomPlaces(balance, tracks=balance % 3 > 0 and not query.counts_rows)
         if spiller is not None:
             placer = then_eagerly(balance, RandomForce(balance, placer), spiller.force)
-    durable = None if access is not None and query.counts_rows else durable  # that is refused
     lookups = None
+    prefer = random_preferences(query, crc32(case.select.text.encode()) if access is None else access)
     if access is not None:
-        lookups = simulated_lookups(query, case.tables, access, durable is None, failing(query, access))
+        ages = () if durable is None else AGES
+        failures = failing(query, access), failing_with(query, access)
+        lookups = simulated_lookups(query, case.tables, access, ages, *failures)
+        tuning = competing(tuning, access)
     settings |= {} if access is None else {"batch_seconds": 1e-6}
     if durable is None:
-        return _told(_run(case, query, Settings(**settings), plans, tuning, lookups), query, access)
+        ran = _run(case, query, Settings(**settings), plans, tuning, lookups, prefer)
+        return _told(ran, query, access)
     tuning = replace(tuning, state=replace(tuning.state, merged_files=Random(f"merges {durable}").choice(MERGES)))
     with tempfile.TemporaryDirectory(prefix="eddyline-", dir=IN_MEMORY) as folder:
         crashes = Random(f"crashes {durable}").choice(CRASHES)
         job = case, query, Settings(**settings), folder
         simulation = Simulation(
-            *job, durable, crashes, plans=plans, tuning=tuning, mover=mover, placer=placer, lookups=lookups
+            *job,
+            durable,
+            crashes,
+            plans=plans,
+            tuning=tuning,
+            mover=mover,
+            placer=placer,
+            lookups=lookups,
+            prefer=prefer,
         )
         return _told(simulation.run(), query, access)
 
 
 def _told(outcome: CaseOutcome, query: BoundQuery, access: int | None) -> CaseOutcome:
-    """The outcome; InternalError if it tells of failed lookups that do not fail."""
+    """The outcome, with partial rows on their own; InternalError if it tells of failed lookups that do not fail."""
     fails = None if access is None else failing(query, access)
     other = [one for one in outcome.failed if fails is None or not fails(*one)]
     if other:
         raise InternalError(f"lookups that do not fail are told as failed: {other[:3]}")
-    return outcome
+    return in_two(outcome, query)
 
 
 def _run(
@@ -127,14 +148,17 @@ def _run(
     plans: MakePlanSource,
     tuning: Tuning,
     lookups: Callable[[], Lookups] | None,
+    prefer: NextPreference,
 ) -> CaseOutcome:
-    engine = BatchEngine(query, settings, plans=plans, tuning=tuning, lookups=lookups)
+    clock = time.perf_counter if lookups is None else count(0.0, 0.001).__next__  # methods compete by time
+    engine = BatchEngine(query, settings, clock, plans=plans, tuning=tuning, lookups=lookups)
     for name, table in case.tables.items() if lookups is None else ():
         engine.load_table(name, table)
     results: list[pa.RecordBatch] = []
     late = dead = 0
     failures: list[Failure] = []
     for batch in case.batches:
+        engine.preferences.change(prefer(engine.preferences.text))
         if batch.undone is not None:
             engine.batch(batch.undone, commit=False)
             engine.wind_back()
@@ -150,7 +174,16 @@ def _run(
     table = pa.Table.from_batches(results, query.schema)
     held = held_back(query, flushed) if lookups is None else 0  # results that waited for an answer
     counts = without_lookups(counted(engine.counts), len(failed)) | {"late": late, "dead": dead, "held_back": held}
-    return CaseOutcome(table, counts, failed=failed)
+    return CaseOutcome(table, counts, failed=failed, last=pa.Table.from_batches(flushed, query.schema))
+
+
+def shares_stems(case: Case, query: BoundQuery) -> bool:
+    """Whether aliases of a stream share a SteM when a case runs."""
+    given, plan = case.settings, plan_of(query)
+    used: dict[str, Any] = {name: given[name] for name in ("slots", "groups") if name in given}
+    used |= {"balance": "auto"} if "balance" in given else {}
+    settings = Settings(**used, memory=1 << 40 if "spill" in given else None)
+    return bool(owners(plan, partition(plan, settings.slots or 1, settings.groups), settings))
 
 
 def expected_of(case: Case, oracle: Oracle, script: Script | None = None) -> Expected:
@@ -193,4 +226,15 @@ def wrong(outcome: CaseOutcome, expected: Expected) -> str | None:
 
 def check(case: Case, oracle: Oracle) -> str | None:
     """None if engine and oracle agree on a case, else the difference."""
-    return wrong(run(case), expected_of(case, oracle))
+    outcome = run(case)
+    return wrong(outcome, expected_of(case, oracle)) or wrong_partial(case, outcome, oracle)
+
+
+def wrong_partial(case: Case, outcome: CaseOutcome, oracle: Oracle) -> str | None:
+    """None if the partial rows of an outcome are right, else a text about what is wrong."""
+    access = case.settings.get("access")
+    if outcome.partial is None or not isinstance(access, int):
+        return None
+    script = parse(case.script)
+    query = with_access(bound(case, script), access)
+    return wrong_rows(query, outcome.partial, lambda *of: oracle.combinations(script, case, query, *of))

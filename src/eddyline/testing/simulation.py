@@ -27,7 +27,6 @@ import pyarrow as pa
 
 from eddyline import faults
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.asked_keys import values
 from eddyline.engine.lookups import Lookups
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
@@ -44,8 +43,10 @@ from eddyline.protocol.parcel import packed, unpacked
 from eddyline.protocol.record import Record
 from eddyline.protocol.turn import Turn, put_together, take_turn
 from eddyline.settings import Settings
+from eddyline.state.key_values import values
 from eddyline.testing.case import Case, Rows
 from eddyline.testing.outcome import CaseOutcome, counted, held_back, without_lookups
+from eddyline.testing.random_preferences import NextPreference
 from eddyline.testing.spill_coverage import SpillCoverage
 from eddyline.testing.trees import random_tree
 
@@ -115,15 +116,16 @@ class Simulation:
         mover: Mover | None = None,
         placer: Placer = stays,
         lookups: Callable[[], Lookups] | None = None,
+        prefer: NextPreference | None = None,
     ) -> None:
-        self._mover, self._placer, self._lookups = mover, placer, lookups
+        self._mover, self._placer, self._lookups, self._prefer = mover, placer, lookups, prefer
         self._case, self._query, self._settings, self._folder = case, query, settings, folder
         self._rng, self._crashes, self._plans, self._tuning = Random(seed), crashes, plans, tuning
         self._sink: SimulatedSink = sink or MemorySink()
         self._strike = strike or self._at_random
         self._strange = 0.0 if strike else 0.1
         """The share of batches with repeated turns, false starts and the like."""
-        self._attempts, self._coverage = 0, SpillCoverage()
+        self._attempts, self._coverage, self._time = 0, SpillCoverage(), 0.0
         self.reached: Counter[str] = Counter()
 
     @property
@@ -187,6 +189,7 @@ class Simulation:
                 plans=self._plans,
                 tuning=self._tuning,
                 lookups=self._lookups,
+                age=self._age,
             )
             for h in hosts
         ]
@@ -201,6 +204,8 @@ class Simulation:
             if kind == "rows":
                 rows, ended = batches[number - 1].rows, batches[number - 1].ended
                 self._false_start(coordinator, homes, number)
+            if self._prefer is not None:
+                homes[0].preferences.change(self._prefer(homes[0].preferences.text))
             decision = coordinator.begin(number, kind, number, ended)
             assert decision is not None
             parcels, before = self._packed(homes[0], decision, rows), coordinator.commit
@@ -247,6 +252,11 @@ class Simulation:
                 if self._rng.random() < 0.5:  # the driver dies as well
                     raise
 
+    def _age(self) -> float:
+        """A clock by which answers grow old: it goes on by up to a second whenever it is read."""
+        self._time += self._rng.random()
+        return self._time
+
     def _attempt(self) -> str:
         self._attempts += 1
         return str(self._attempts)
@@ -280,7 +290,8 @@ class Simulation:
         counts["held_back"] = 0 if later else at_end
         table = pa.Table.from_batches(sink.rows(RESULTS), self._query.schema)
         counts = without_lookups(counts, len(failed)) | {"dead": counts["dead"] - len(failed)}
-        return CaseOutcome(table, counts, frozenset(self._coverage.seen), failed)
+        last = pa.Table.from_batches(sink.rows(RESULTS, commit.batch - 1), self._query.schema)
+        return CaseOutcome(table, counts, frozenset(self._coverage.seen), failed, last)
 
 
 def leftovers(checkpoint: str) -> list[str]:

@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 import pyarrow as pa
@@ -32,8 +33,8 @@ def keys(*values: int) -> pa.RecordBatch:
     return pa.record_batch({"k": pa.array(values, pa.int64())})
 
 
-def request(*values: int, table: str = "t", method: int = 0) -> Request:
-    return Request(table, method, keys(*values))
+def request(*values: int, table: str = "t", method: int = 0, rank: int = 0) -> Request:
+    return Request(table, method, keys(*values), rank)
 
 
 def collected(asking: Lookups, most: float = 10.0) -> list[Answer]:
@@ -123,6 +124,62 @@ def test_a_key_in_flight_is_shared() -> None:
         assert len(client.requests) == 4
 
 
+def test_each_place_has_a_client_and_limits_of_its_own() -> None:
+    """The first place hangs with all its requests; methods 1 and 3 share the other one."""
+
+    async def hang(some: pa.RecordBatch) -> None:
+        await asyncio.sleep(100)
+
+    async def answer(some: pa.RecordBatch) -> None:
+        await asyncio.sleep(1)
+
+    here, there = ScriptedClient(ROWS, hang), ScriptedClient(ROWS, answer)
+    replica = replace(there.table(batch=4, concurrency=2), place=1)
+    table = replace(here.table(concurrency=1, timeout=3, retries=0), elsewhere={1: replica, 3: replica})
+    with Asking({"t": table}, VirtualLoop, Random(0)) as asking:
+        asking.ask([request(1, 2), request(*range(10), method=1), request(5, method=2), request(7, method=3)])
+        assert asking.asked == 14
+        found = collected(asking)
+        by_method = [answered([answer for answer in found if answer.method == method]) for method in range(4)]
+        assert by_method[1] == {key: [f"v{2 * key}", f"v{2 * key + 1}"] for key in range(10)}
+        assert by_method[3] == {7: ["v14", "v15"]}
+        assert {**by_method[0], **by_method[2]} == dict.fromkeys((1, 2, 5), "no answer within 3 s")
+        assert sorted(some.num_rows for some in here.requests) == [1, 2] and here.most_under_way == 1
+        assert sorted(some.num_rows for some in there.requests) == [1, 2, 4, 4] and there.most_under_way == 2
+    assert here.closed and there.closed
+
+
+def test_a_scan_of_another_place_goes_on() -> None:
+    here, there = ScriptedClient(ROWS), ScriptedClient(ROWS)
+    table = replace(here.table(), elsewhere={1: replace(there.table(), place=1)})
+    with Asking({"t": table}) as asking:
+        asking.ask([Request("t", 1, NO_KEYS), request(3)])
+        found = collected(asking)
+    assert sum(answer.rows.num_rows for answer in found if answer.method == 1) == ROWS.num_rows
+    assert len(here.requests) == 1 and not there.requests
+
+
+def test_keys_of_a_larger_rank_go_first_and_keys_in_line_move_forward() -> None:
+    gate = threading.Event()
+
+    async def wait(some: pa.RecordBatch) -> None:
+        while not gate.is_set():
+            await asyncio.sleep(0.001)
+
+    client = ScriptedClient(ROWS, wait)
+    with asking_of(client, batch=2, concurrency=1) as asking:
+        asking.ask([request(0, 1)])
+        while not client.requests:
+            time.sleep(0.001)
+        asking.ask([request(*range(2, 8))])
+        asking.ask([request(1, 6, 9, rank=1)])  # 1 is under way, 6 is in line, 9 is new
+        asking.ask([request(3, rank=2)])
+        assert asking.asked == 9
+        gate.set()
+        assert sorted(answered(collected(asking))) == [0, 1, 2, 3, 4, 5, 6, 7, 9]
+        assert [some.column(0).to_pylist() for some in client.requests] == [[0, 1], [3, 6], [9, 2], [4, 5], [7]]
+
+
 def test_a_key_is_in_flight_until_its_answer_was_taken() -> None:
     client = ScriptedClient(ROWS)
     with asking_of(client) as asking:
@@ -189,6 +246,24 @@ def test_retries_and_deadlines_on_a_clock_that_jumps() -> None:
         assert answered(collected(asking)) == {1: ["v2", "v3"]}
         asking.ask([request(9)])
         assert answered(collected(asking)) == {9: "no answer within 60 s"}
+
+
+def test_answers_wait_for_others_while_more_is_asked() -> None:
+    left, is_last = dict[int, int](), threading.Event()
+
+    async def later(some: pa.RecordBatch) -> None:
+        (second,) = some.column(0).to_pylist()
+        await asyncio.sleep(second)
+        left[second] = len(asking._answers)
+        if second == 28:
+            is_last.set()
+
+    table = ScriptedClient(ROWS, later).table(concurrency=8, batch=1, timeout=60)
+    with Asking({"t": table}, VirtualLoop, Random(0), AccessTuning(gather=25.0)) as asking:
+        asking.ask([request(1, 10, 20, 28)])
+        assert is_last.wait(10)
+        assert sorted(answered(collected(asking))) == [1, 10, 20, 28], "nothing is asked after the last: it leaves"
+    assert left == {1: 0, 10: 0, 20: 0, 28: 3}
 
 
 def test_a_hung_table_holds_nothing_up_for_ever() -> None:
@@ -339,3 +414,21 @@ def test_every_key_is_answered_once_whatever_happens(seed: int, batch: int, conc
         for key, what in done.items():
             assert isinstance(what, str) or (key not in bad and what == [f"v{2 * key}", f"v{2 * key + 1}"])
         assert client.most_under_way <= concurrency + len(client.requests)  # abandoned tries may go on
+
+
+def test_keys_that_wait_in_line_are_taken_back() -> None:
+    gate = threading.Event()
+
+    async def wait(some: pa.RecordBatch) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, gate.wait)
+
+    client = ScriptedClient(ROWS, wait)
+    with asking_of(client, batch=2, concurrency=1) as asking:
+        asking.ask([request(*range(9))])
+        asking.ask([replace(request(), takes_back=True)])
+        withdrawn = asking.answers(100)
+        assert [(a.keys.column(0).to_pylist(), a.is_withdrawn) for a in withdrawn] == [(list(range(2, 9)), True)]
+        asking.ask([request(8), replace(request(method=1), takes_back=True)])
+        gate.set()
+        assert sorted(answered(collected(asking))) == [0, 1, 8] and asking.asked == 0
+        assert [batch.num_rows for batch in client.requests] == [2, 1]

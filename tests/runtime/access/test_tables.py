@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from eddyline.bound.model import AccessMethod
-from eddyline.cql.declaration import Declaration
+from eddyline.cql.declaration import Declaration, DeclaredMethod
 from eddyline.cql.places import Place
 from eddyline.errors import SettingError
 from eddyline.runtime.access import tables
-from eddyline.runtime.access.client_options import secret
 from eddyline.runtime.access.tables import AccessTable, open_table
+from eddyline.runtime.secrets import secret
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("tags", pa.list_(pa.string()))])
 PLAIN = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -139,6 +139,70 @@ def test_access_methods_that_there_are() -> None:
     opened("http", **GOOD["http"]).check([AccessMethod(("id", "name"))])
     with pytest.raises(SettingError, match="is not a key"):
         opened("duckdb", SCHEMA, **GOOD["duckdb"]).check([AccessMethod(("tags",))])
+
+
+def of_methods(format_: str, options: dict[str, object], *own: dict[str, str]) -> AccessTable:
+    written = {key: str(value) for key, value in options.items()}
+    methods = tuple(DeclaredMethod(("id",), one) for one in own)
+    declaration = Declaration("TABLE", "t", None, format_, written, None, 0, None, None, Place(1, 1), methods=methods)
+    return open_table(declaration, PLAIN)
+
+
+@pytest.mark.usefixtures("files")
+def test_methods_with_equal_options_are_at_one_place() -> None:
+    slow, fast = {"timeout": "9"}, {"timeout": "1", "rate": "5"}
+    found = of_methods("sqlite", {**GOOD["sqlite"], "ttl": 7}, {}, slow, fast, slow, {"path": "a.db"})
+    assert [found.at(method).place for method in range(5)] == [0, 1, 2, 1, 0]
+    assert [(table.place, table.options.timeout, table.options.rate) for table in found.places] == [
+        (0, 30.0, None),
+        (1, 9.0, None),
+        (2, 1.0, 5.0),
+    ]
+    assert {table.options.ttl for table in found.places} == {7.0}
+    assert opened("sqlite", **GOOD["sqlite"]).at(3).place == 0
+
+
+@pytest.mark.usefixtures("files")
+def test_a_place_that_only_methods_name() -> None:
+    found = of_methods("sqlite", {"table": "users"}, {"path": "a.db", "timeout": "2"}, {"path": "a.db"})
+    assert [table.options.timeout for table in found.places] == [2.0, 30.0]
+
+
+@pytest.mark.usefixtures("files")
+def test_replicas_of_a_format_with_one_index() -> None:
+    found = of_methods("redis", GOOD["redis"], {}, {"port": "6380"})
+    found.check([AccessMethod(("id",)), AccessMethod(("id",))])
+    with pytest.raises(SettingError, match="redis has one INDEX"):
+        found.check([AccessMethod(("id",)), AccessMethod(("name",))])
+    found = of_methods("http", GOOD["http"], {}, {"url": "http://other/{name}"})
+    with pytest.raises(SettingError, match="option url needs column name too"):
+        found.check([AccessMethod(("id",)), AccessMethod(("id",))])
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    "own, message, at",
+    [
+        ({"timeot": "1"}, "sqlite has no option 'timeot'; did you mean 'timeout'?", "method 1 option timeot"),
+        ({"path": "b.db"}, "there is no file 'b.db'", "method 1 option path"),
+        ({"table": ""}, "sqlite needs an option table, as in OPTIONS (table 'users')", "method 1"),
+        ({"ttl": "5"}, "option ttl is for all access methods; write it in the OPTIONS of the table",
+         "method 1 option ttl"),
+        ({"cache_rows": "5"}, "option cache_rows is for all access methods; write it in the OPTIONS of the table",
+         "method 1 option cache_rows"),
+    ],
+)  # fmt: skip
+def test_wrong_options_of_a_method(own: dict[str, str], message: str, at: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        of_methods("sqlite", GOOD["sqlite"], {}, own)
+    assert (str(caught.value), caught.value.at) == (message, at)
+
+
+@pytest.mark.usefixtures("files")
+def test_wrong_options_of_the_table_are_told_there() -> None:
+    with pytest.raises(SettingError) as caught:
+        of_methods("sqlite", {**GOOD["sqlite"], "batch": 0}, {"timeout": "5"})
+    assert caught.value.at == "option batch"
 
 
 @pytest.mark.parametrize("format_, library", [("postgres", "psycopg"), ("http", "aiohttp"), ("redis", "valkey-py")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,17 @@ def test_a_table_that_cannot_be_read(in_tmp: Path, run_script: Run, table: Table
     text = f"{_S}; CREATE TABLE t (k BIGINT, name VARCHAR) USING csv OPTIONS (path 't', header true);"
     for summary in (run_script(text + "SELECT name FROM s, t WHERE s.k = t.k").summary,):
         assert summary.warnings[0].startswith("all 2 rows of t are dead: column k: 'one' is not a value of type BIGINT")
+
+
+def test_lookups_that_failed_are_no_share_of_the_rows(in_tmp: Path, run_script: Run, table: Table) -> None:
+    """Answers are not counted as rows, so nothing is said about how many of the keys failed."""
+    _write(table, "s", [1, 2])
+    sqlite3.connect("shop.db").close()
+    text = f"{_S}; CREATE TABLE t (k BIGINT) USING sqlite OPTIONS (path 'shop.db', table 't') INDEX ON (k);"
+    summary = run_script(text + "SELECT t.k FROM s [RANGE 1 SECOND], t WHERE s.k = t.k").summary
+    assert summary.rows_dead == 2
+    assert summary.dead == " (t 2: keys whose lookup failed; first: no such table: t)"
+    assert not summary.warnings
 
 
 def test_after_a_stream_was_idle_its_own_lateness_would_not_help() -> None:

@@ -41,6 +41,7 @@ def test_names_and_values() -> None:
         spilled_rows=60,
         results_behind_us=1_500_000,
         slots_rebuilt=3,
+        backlog_rows=9,
     )
     with Metrics(0, lambda: progress, more=lambda: {"spark_addBatch_seconds": 0.25}) as metrics:
         found = asked(metrics.port)
@@ -49,7 +50,7 @@ def test_names_and_values() -> None:
             "eddyline_batches": 5, "eddyline_state_rows": 7, "eddyline_memory_bytes": 640, "eddyline_seconds": 1.5,
             "eddyline_groups_left": 6, "eddyline_spilled_rows": 60, "eddyline_sweeps": 0, "eddyline_sweep_results": 0,
             "eddyline_groups_on_disk": 4, "eddyline_log_bytes": 900, "eddyline_results_behind_seconds": 1.5,
-            "eddyline_slots_rebuilt": 3,
+            "eddyline_slots_rebuilt": 3, "eddyline_backlog_rows": 9,
             "eddyline_watermark": 2.5, "eddyline_spark_addBatch_seconds": 0.25,
         }  # fmt: skip
         progress = Progress(rows_in=4)

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import eddyline as el
@@ -90,14 +91,27 @@ def test_options_are_checked_before_a_row_is_read(replaced: str, by: str, messag
     ("format", "message"),
     [
         ("sqlit", "no table can be asked in 'sqlit'; did you mean 'sqlite'?"),
-        ("parquet", "a table in 'parquet' has no access methods; leave SCAN and INDEX ON out"),
-        ("kafka", "a table in 'kafka' has no access methods; leave SCAN and INDEX ON out"),
+        ("parquet", "a table in 'parquet' is read whole; leave INDEX ON, DEAD INTO and OPTIONS of SCAN out"),
+        ("kafka", "a table in 'kafka' is read whole; leave INDEX ON, DEAD INTO and OPTIONS of SCAN out"),
     ],
 )
 def test_formats(format: str, message: str) -> None:
     with pytest.raises(ScriptError) as caught:
         job(format)
     assert (caught.value.message, caught.value.line, caught.value.column) == (message, 3, 71)
+
+
+def test_a_scan_by_a_file_or_by_spark_reads_the_table_whole(in_tmp: Path) -> None:
+    pq.write_table(pa.table({"id": pa.array([1]), "name": ["Ada"], "zip": pa.array([1], pa.int32()), "x": [4.0]}), "u")
+    methods = "SCAN INDEX ON (ID) INDEX ON (zip, id) DEAD INTO failed"
+    text = _SCRIPT.format(format="parquet").replace("path 'u.db', table 'users'", "path 'u'")
+    made = prepare(text.replace(methods, "SCAN"), out=io.StringIO())
+    assert [i.name for i in made.inputs] == ["s", "t"] and not made.asked
+    assert made.query == prepare(text.replace(methods, ""), out=io.StringIO()).query
+    rows = el.query(text.replace(methods, "SCAN")).start(engine="local", checkpoint=str(in_tmp / "checkpoint"))
+    assert rows.to_arrow().column_names == ["name"]
+    with pytest.raises(ScriptError, match="no table can be asked in 'sqlit'; did you mean 'sqlite'"):
+        prepare(text.replace(methods, "SCAN").replace("parquet", "sqlit"))
 
 
 def test_a_table_without_methods_in_such_a_format() -> None:
@@ -117,6 +131,15 @@ def test_a_table_that_cannot_be_reached_is_refused_at_its_place(make: object) ->
         " = ..., or declare SCAN"
     )
     assert (caught.value.message, caught.value.line, caught.value.column) == (wanted, 6, 31)
+
+
+def test_streams_that_only_a_table_joins_have_no_partial_rows() -> None:
+    text = """CREATE STREAM s (k BIGINT, ts TIMESTAMP) USING generate OPTIONS (rows 1) TIMESTAMP BY ts;
+        CREATE TABLE t (id BIGINT, x BIGINT) USING http OPTIONS (url 'http://localhost/{id}') INDEX ON (id);
+        SELECT PARTIAL a.k FROM s AS a, s AS b, t WHERE a.k = t.id AND b.k = t.x"""
+    with pytest.raises(ScriptError, match="SELECT PARTIAL joins b with a before a table has answered") as caught:
+        prepare(text)
+    assert (caught.value.line, caught.value.column) == (3, 41)
 
 
 def test_where_only_spark_knows_the_columns_of_another_source() -> None:

@@ -351,7 +351,7 @@ def test_modes(in_tmp: Path, run_script: Callable[..., Ran]) -> None:
 @pytest.mark.parametrize(
     ("script", "answer"),
     [
-        (_SCRIPT.replace("USING parquet", "USING kafka"), "does not write 'kafka'; --engine spark does"),
+        (_SCRIPT.replace("USING parquet", "USING orc"), "does not write 'orc'; --engine spark does"),
         (_SCRIPT.format(", mod 'x'"), "parquet has no option 'mod'"),
         (
             _SCRIPT.replace("BY ts;", "BY ts LATE INTO more; CREATE SINK more USING csv OPTIONS (path 'out');"),

@@ -461,8 +461,8 @@ def test_static_tables(in_tmp: Path, run_script: Run, table: Table) -> None:
     ("declaration", "answer"),
     [
         (
-            "USING kafka OPTIONS (topic 't')",
-            "the local engine does not read 'kafka'; --engine spark does",
+            "USING orc OPTIONS (path 't')",
+            "the local engine does not read 'orc'; --engine spark does",
         ),
         ("USING parquet", "parquet needs an option path, as in OPTIONS (path 'data/s')"),
         ("USING parquet OPTIONS (pth 'x', path 'd')", "parquet has no option 'pth'; did you mean 'path'?"),

@@ -6,7 +6,9 @@ import gzip
 import os
 import random
 import shutil
+import sys
 import threading
+import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -23,7 +26,7 @@ from eddyline.errors import JobError
 from eddyline.optimizer.pressure import Pressure
 from eddyline.protocol.coordinator import Coordinator
 from eddyline.runtime.formats import open_source
-from eddyline.runtime.reporting.summary import Summary
+from eddyline.runtime.reporting.summary import Progress, Summary
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
@@ -45,6 +48,7 @@ class Job:
     def __init__(self, text: str, checkpoint: bool = True, **settings: Any) -> None:
         self.text, self.checkpoint, self.settings = text, checkpoint, from_mapping(settings)
         self.rows: list[dict[str, Any]] = []
+        self.watch: Callable[[Progress], None] = lambda progress: None
 
     @property
     def keys(self) -> list[int]:
@@ -54,8 +58,8 @@ class Job:
         sink = CallbackSink(lambda batch: self.rows.extend(batch.to_pylist()))
         job = prepare(self.text, sink=sink, opener=partial(open_source, follow=follow))
         if self.checkpoint:
-            return LocalRunner(job, self.settings, "checkpoint", follow=follow).run(stop)
-        return LocalRunner(job, self.settings, follow=follow).run(stop)
+            return LocalRunner(job, self.settings, "checkpoint", follow=follow).run(stop, self.watch)
+        return LocalRunner(job, self.settings, follow=follow).run(stop, self.watch)
 
     @contextmanager
     def following(self) -> Iterator[Callable[[Callable[[], bool]], None]]:
@@ -429,3 +433,30 @@ def test_engines_learn_how_many_rows_wait(checkpoint: bool, write: Any, monkeypa
     Job(SCRIPT.format("json", ""), checkpoint, batch_rows=100, slots=2).run()
     first, *others = [pressure.backlog for pressure in pressures if pressure.backlog]
     assert first > 0 and others == [100, 50], "the first is a guess: no file is read whole yet"
+
+
+@pytest.mark.parametrize("checkpoint", [True, False])
+def test_results_of_late_answers_come_without_another_file(
+    checkpoint: bool, write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer comes when the batch that asked is over, and nothing comes after it."""
+    answer = threading.Event()
+
+    def doubled(keys: pa.RecordBatch) -> pa.RecordBatch:
+        answer.wait(600)
+        return pa.record_batch({"k": keys["k"], "d": pc.multiply(keys["k"], 2)})
+
+    monkeypatch.setitem(sys.modules, "doubling", types.SimpleNamespace(doubled=doubled))
+    options = "function 'doubling:doubled', timeout '600 seconds'"
+    table = f"CREATE TABLE t (k BIGINT, d BIGINT) USING python OPTIONS ({options})"
+    text = SCRIPT.format("parquet", "").replace("SELECT k FROM s", f"{table} INDEX ON (k);")
+    job = Job(f"{text} SELECT s.k, d FROM s [RANGE 1 HOUR], t WHERE s.k = t.k", checkpoint, batch_seconds=0.01)
+    write("1.parquet", 1, 2)
+    progress = list[Progress]()
+    job.watch = progress.append
+    with job.following() as until:
+        until(lambda: bool(progress))  # the batch that asked has ended
+        assert job.rows == []
+        answer.set()
+        until(lambda: len(job.rows) == 2)
+    assert sorted(row["d"] for row in job.rows) == [2, 4]

@@ -120,8 +120,11 @@ def test_a_process_that_dies_leaves_a_file_that_is_not_looked_at(tmp_path: Path,
 
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
+    with pytest.raises(SettingError, match=r"cannot use .*file for a checkpoint: it is a file, not a folder"):
+        Store(str(tmp_path / "file"))
+    (tmp_path / "log").write_text("")
     with pytest.raises(JobError, match="cannot write log/one"):
-        Store(str(tmp_path / "file")).write("log/one", b"")
+        Store(str(tmp_path)).write("log/one", b"")
     with pytest.raises(SettingError, match="cannot use nosuch://x for a checkpoint"):
         Store("nosuch://x")
 

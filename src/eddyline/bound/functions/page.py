@@ -9,7 +9,8 @@ from eddyline.bound.functions.table import Function
 
 _HEAD = """# Functions
 
-This page is written from the function table by `python -m eddyline.bound.functions.page`; a test fails when it is old.
+This page is for people who write expressions: it lists every function and operator, with its types and its meaning.
+It is written from the function table by `python -m eddyline.bound.functions.page`; a test fails when it is old.
 
 The table is closed: what is not here does not exist, except functions registered with `el.udf`. Names, types and
 results are DuckDB's, and every function is tested and fuzzed against it. In short:

@@ -167,6 +167,8 @@ class Forks:
         for i, m in enumerate(modules):
             if m in at_once:
                 first |= 1 << i
+            elif m < self._sources and self._plan.first & ~span and not self._plan.first >> m & 1:
+                all_of[i] = sum(1 << place[s] for s in _numbers(self._plan.first & ~span))
             elif m < self._sources:
                 any_of[i] = sum(1 << place[s] for s in _numbers(linked[m] & ~span))
             else:

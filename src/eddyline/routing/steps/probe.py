@@ -46,8 +46,15 @@ class ProbeStep:
         self._payload, self._windows, self._passed = payload, windows, passed
         self._check, self._largest = check, largest
 
-    def pieces(self, traffic: Traffic, step: Probe, packet: Packet, errors: ErrorCount) -> Iterator[Packet]:
-        """The tuples of a packet, each joined with a match."""
+    def pieces(
+        self,
+        traffic: Traffic,
+        step: Probe,
+        packet: Packet,
+        errors: ErrorCount,
+        unmatched: NDArray[np.bool_] | None = None,
+    ) -> Iterator[Packet]:
+        """The tuples of a packet, each joined with a match. `unmatched` becomes false for tuples that find a row."""
         prober = self._probers[step.target]
         before = prober.rows_before(packet.numbers)
         if before.max() <= prober.min_live:
@@ -55,6 +62,8 @@ class ProbeStep:
         low, high = self._interval(traffic.within, packet)
         limits = prober.limits(low, high, before, self._largest, self._passed)
         for tuples, rows in self._matches(step, prober, packet, limits):
+            if unmatched is not None:
+                unmatched[tuples] = False
             if self._check:
                 check_matches(step.target, tuples, rows, limits)
             if prober.rows.components:

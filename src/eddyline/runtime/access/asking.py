@@ -5,9 +5,10 @@ nobody polls. A key is in flight from `ask` until `answers` has returned its ans
 sent again: the one answer is for both. So every key that is asked gets exactly one answer, and `asked` is 0 only after
 the slot has them all.
 
-Keys wait in the order in which they came, those of each access method in a line of its own. As soon as a table has
-fewer than `concurrency` requests under way, the next request takes up to `batch` keys from a line. So keys wait only
-when the table is busy, and then they travel together. Keys of one request stay Arrow columns all the way.
+Keys wait in the order of their rank, then in that in which they came, those of each access method in a line of its own
+(key_line.py). As soon as a place of a table has fewer than `concurrency` requests under way, the next request takes up
+to `batch` keys from a line. So keys wait only when the place is busy, and then they travel together. Keys of one
+request stay Arrow columns all the way.
 """
 
 from __future__ import annotations
@@ -15,27 +16,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from eddyline.engine.lookups import Answer, AnswersKept, Request
 from eddyline.errors import InternalError
 from eddyline.runtime.access.circuit_breaker import CircuitBreaker
 from eddyline.runtime.access.client import AccessClient
-from eddyline.runtime.access.fitting import only, values_of
+from eddyline.runtime.access.fitting import only
+from eddyline.runtime.access.key_line import KeyLine
 from eddyline.runtime.access.tables import AccessTable
 from eddyline.runtime.access.token_bucket import TokenBucket
 from eddyline.runtime.access.trying import GaveUp, Trying
 from eddyline.runtime.access.tuning import DEFAULT, AccessTuning
+from eddyline.state.key_map import KeyMap, key_map
 
 _NO_KEYS = pa.RecordBatch.from_arrays([], schema=pa.schema([]))
-_SCAN = "scan"
-"""Stands for all keys of a scan."""
 
 
 class Asking:
@@ -51,15 +53,23 @@ class Asking:
         random: Random | None = None,
         tuning: AccessTuning = DEFAULT,
     ) -> None:
-        self._in_flight: dict[tuple[str, int], set[Hashable]] = {}
+        self._in_flight: dict[tuple[str, int], KeyMap] = {}
+        self._scanned: set[tuple[str, int]] = set()
+        """The scans that are under way."""
         self._leaving: list[Answer | BaseException] = []
+        self._leaves: asyncio.TimerHandle | None = None
+        """When they leave."""
+        self._owed = 0
+        """The keys that are not answered, as the loop's thread sees it."""
         self._answers: list[Answer] = []
         self._came = threading.Condition()
         self._broken: BaseException | None = None
         self._loop = new_loop()
+        self._tables = tables
         self._desks = {
-            name: _Desk(name, table, self._loop, random or Random(), tuning, self._put)
+            (name, place.place): _Desk(name, place, self._loop, random or Random(), tuning, self._put)
             for name, table in tables.items()
+            for place in table.places
         }
         limits = {name: AnswersKept(table.options.ttl, table.options.cache_rows) for name, table in tables.items()}
         self.kept = {name: kept for name, kept in limits.items() if kept != AnswersKept()}
@@ -79,7 +89,8 @@ class Asking:
         """Begin to ask; returns at once."""
         if self._closed:
             raise InternalError("the access modules are closed")
-        new = [(request, keys) for request in requests if (keys := self._new(request)) is not None]
+        new = [(request, None if request.takes_back else self._new(request)) for request in requests]
+        new = [one for one in new if one[1] is not None or one[0].rank or one[0].takes_back]
         if new:
             self._loop.call_soon_threadsafe(self._take, new)
 
@@ -92,22 +103,22 @@ class Asking:
             found, self._answers = self._answers, []
         if self._broken is not None:
             raise InternalError("the access modules broke") from self._broken
-        parts = Counter[str]()
+        parts = Counter[tuple[str, int]]()
         for answer in found:
             if answer.keys.num_columns:
-                self._in_flight[answer.table, answer.method] -= _identities(answer.keys)
+                self._in_flight[answer.table, answer.method].take(answer.keys)
             elif answer.is_last:
-                self._in_flight[answer.table, answer.method].discard(_SCAN)
+                self._scanned.discard((answer.table, answer.method))
             else:
-                parts[answer.table] += 1
-        for table, taken in parts.items():
-            self._loop.call_soon_threadsafe(self._desks[table].go_on, taken)
+                parts[answer.table, answer.method] += 1
+        for scan, taken in parts.items():
+            self._loop.call_soon_threadsafe(self._desk(*scan).go_on, taken)
         return found
 
     @property
     def asked(self) -> int:
         """The number of keys that are asked and not answered, and of scans that have not ended."""
-        return sum(map(len, self._in_flight.values()))
+        return sum(map(len, self._in_flight.values())) + len(self._scanned)
 
     def close(self) -> None:
         """Ends the thread and all connections. What was asked is not answered."""
@@ -119,17 +130,18 @@ class Asking:
 
     def _new(self, request: Request) -> pa.RecordBatch | None:
         """The keys of a request that are not in flight; from now on they are."""
-        in_flight = self._in_flight.setdefault((request.table, request.method), set())
-        mine = _identities(request.keys) if request.keys.num_columns else {_SCAN}
-        shared = not in_flight.isdisjoint(mine)
-        if not shared:
-            in_flight |= mine
-            return request.keys if mine else None
-        if mine <= in_flight:
-            return None
-        new = pa.array([key not in in_flight for key in _each(request.keys)], pa.bool_())
-        in_flight |= mine
-        return request.keys.filter(new)
+        keys, method = request.keys, (request.table, request.method)
+        if not keys.num_columns:
+            is_new = method not in self._scanned
+            self._scanned.add(method)
+            return keys if is_new else None
+        in_flight = self._in_flight.get(method)
+        if in_flight is None:
+            in_flight = self._in_flight[method] = key_map(list(keys.schema))
+        new = in_flight.add(keys, np.zeros(keys.num_rows, np.int64))
+        if new.size == keys.num_rows:
+            return keys if new.size else None
+        return keys.take(pa.array(new)) if new.size else None
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -152,22 +164,41 @@ class Asking:
         with contextlib.suppress(TimeoutError):  # its threads resolve names of hosts
             await asyncio.wait_for(self._loop.shutdown_default_executor(), self._tuning.closing)
 
-    def _take(self, requests: Sequence[tuple[Request, pa.RecordBatch]]) -> None:
+    def _take(self, requests: Sequence[tuple[Request, pa.RecordBatch | None]]) -> None:
         try:
             for request, keys in requests:
-                self._desks[request.table].take(request.method, keys)
-            for table in {request.table for request, _ in requests}:
-                self._desks[table].send()
+                desk = self._desk(request.table, request.method)
+                if request.takes_back:
+                    desk.take_back(request.method)
+                if request.rank:
+                    desk.forward(request.method, request.keys, request.rank)
+                if keys is not None:
+                    self._owed += keys.num_rows
+                    desk.take(request.method, keys, request.rank)
+            for desk in dict.fromkeys(self._desk(request.table, request.method) for request, _ in requests):
+                desk.send()
         except Exception as error:
             self._put(error)
 
+    def _desk(self, table: str, method: int) -> _Desk:
+        return self._desks[table, self._tables[table].at(method).place]
+
     def _put(self, answer: Answer | BaseException) -> None:
-        """Called in the loop's thread. All answers of one turn of the loop wake the slot once."""
-        if not self._leaving:
-            self._loop.call_soon(self._leave)
+        """Called in the loop's thread. While more is asked answers wait for others for a moment, because the slot joins
+        many of them about as fast as a few."""
         self._leaving.append(answer)
+        if isinstance(answer, Answer) and answer.keys.num_columns:
+            self._owed -= answer.keys.num_rows
+            wait = self._tuning.gather if self._owed else 0.0
+        else:
+            wait = 0.0
+        if self._leaves is None or (not wait and self._leaves.when() > self._loop.time()):
+            if self._leaves is not None:
+                self._leaves.cancel()
+            self._leaves = self._loop.call_later(wait, self._leave)
 
     def _leave(self) -> None:
+        self._leaves = None
         with self._came:
             for answer in self._leaving:
                 if isinstance(answer, Answer):
@@ -180,25 +211,14 @@ class Asking:
 
 @dataclass
 class _Line:
-    """The keys that wait for one access method."""
+    """One access method, and the keys that wait for it."""
 
     trying: Trying
-    waiting: deque[pa.RecordBatch] = field(default_factory=deque)
-
-    def take(self, most: int) -> pa.RecordBatch:
-        """Up to so many keys."""
-        taken: list[pa.RecordBatch] = []
-        while self.waiting and most:
-            first = self.waiting.popleft()
-            taken.append(first.slice(0, most))
-            if first.num_rows > most:
-                self.waiting.appendleft(first.slice(most))
-            most -= taken[-1].num_rows
-        return taken[0] if len(taken) == 1 else pa.concat_batches(taken)
+    waiting: KeyLine = field(default_factory=KeyLine)
 
 
 class _Desk:
-    """The requests to one table. It lives in the loop's thread."""
+    """The requests to one place of a table, with a client and limits of its own. It lives in the loop's thread."""
 
     def __init__(
         self,
@@ -218,7 +238,7 @@ class _Desk:
         self._tasks: set[asyncio.Task[None]] = set()
         self._parts = asyncio.Semaphore(tuning.scan_parts)
 
-    def take(self, method: int, keys: pa.RecordBatch) -> None:
+    def take(self, method: int, keys: pa.RecordBatch, rank: int) -> None:
         """Put keys into the line of an access method, or begin its scan."""
         if method not in self._lines:
             breaker = CircuitBreaker(self._tuning.breaker_failures, self._tuning.breaker_pause)
@@ -226,9 +246,20 @@ class _Desk:
             trying = Trying(options.timeout, options.retries, breaker, self._bucket, self._random, self._tuning)
             self._lines[method] = _Line(trying)
         if keys.num_columns:
-            self._lines[method].waiting.append(keys)
+            self._lines[method].waiting.put(keys, rank)
         else:
             self._begin(self._scan(method, self._lines[method]))
+
+    def forward(self, method: int, keys: pa.RecordBatch, rank: int) -> None:
+        """Those of the keys that are in line move forward."""
+        if method in self._lines:
+            self._lines[method].waiting.forward(keys, rank)
+
+    def take_back(self, method: int) -> None:
+        """Drop the keys that wait in the line of an access method; they are answered as withdrawn."""
+        if method in self._lines and self._lines[method].waiting:
+            waiting = self._lines[method].waiting
+            self._put(Answer(self._name, method, waiting.take(len(waiting)), self._none, is_withdrawn=True))
 
     def send(self) -> None:
         """Begin as many requests as the limit allows, the access methods in turn."""
@@ -237,7 +268,7 @@ class _Desk:
             for method, line in self._lines.items():
                 if line.waiting and self._under_way < self._options.concurrency:
                     self._under_way += 1
-                    self._begin(self._lookup(method, line, line.take(self._options.batch)))
+                    self._begin(self._lookup(method, line, line.waiting.take(self._options.batch)))
                     sent = True
             if not sent:
                 return
@@ -308,13 +339,3 @@ class _Desk:
         if self._client is None:
             self._client = self._table.open()
         return self._client
-
-
-def _each(keys: pa.RecordBatch) -> Iterable[Hashable]:
-    columns = values_of(keys)
-    return columns[0] if len(columns) == 1 else zip(*columns, strict=True)
-
-
-def _identities(keys: pa.RecordBatch) -> set[Hashable]:
-    """A value for each key; equal keys have equal values."""
-    return set(_each(keys))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from eddyline.errors import SettingError
 from eddyline.runtime.access.client import AccessClient
 
 
@@ -32,17 +30,3 @@ class ClientKind:
     """Whether lists, structs and maps can be read."""
     why_single: str = ""
     """Why a request has one key."""
-
-
-def secret(option: str, variable: str) -> str:
-    """The value of an environment variable that an option names; SettingError if it is not set.
-
-    >>> secret("url_env", "NO_SUCH_VARIABLE")
-    Traceback (most recent call last):
-    ...
-    eddyline.errors.SettingError: url_env names the environment variable NO_SUCH_VARIABLE, which is not set
-    """
-    value = os.environ.get(variable)
-    if not value:
-        raise SettingError(f"{option} names the environment variable {variable}, which is not set", f"option {option}")
-    return value

@@ -49,13 +49,18 @@ def fitted_values(columns: Mapping[str, Sequence[Any]], schema: pa.Schema, json:
 
 def only(rows: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
     """The rows that have one of these keys. A database may find more: its comparison may ignore case, or spaces."""
+    found = having(rows, keys)
+    return rows if found.true_count == rows.num_rows else rows.filter(found)
+
+
+def having(rows: pa.RecordBatch, keys: pa.RecordBatch) -> pa.BooleanArray:
+    """Which rows have one of these keys."""
     names = keys.schema.names
     if len(names) == 1 and keys.num_rows + rows.num_rows > _FEW:
-        found = pc.is_in(_plain(rows.column(names[0])), value_set=_plain(keys.column(0)))
-        return rows if found.true_count == rows.num_rows else rows.filter(found)
+        return pc.is_in(_plain(rows.column(names[0])), value_set=_plain(keys.column(0)))
     asked = set(zip(*values_of(keys), strict=True))
-    mine = list(zip(*values_of(rows.select(names)), strict=True))
-    return rows if asked.issuperset(mine) else rows.filter(pa.array([key in asked for key in mine], pa.bool_()))
+    mine = zip(*values_of(rows.select(names)), strict=True)
+    return pa.array([key in asked for key in mine], pa.bool_())
 
 
 def values_of(keys: pa.RecordBatch) -> list[list[Any]]:

@@ -30,9 +30,10 @@ from eddyline.bound.as_text import as_text
 from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError, said
 from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
-from eddyline.runtime.access.client_options import ClientKind, secret
+from eddyline.runtime.access.client_options import ClientKind
 from eddyline.runtime.access.fitting import fitted_values
 from eddyline.runtime.options import Options
+from eddyline.runtime.secrets import secret
 
 _BATCH = 100
 _PLACE = re.compile(r"\{([^{}]*)\}")

@@ -13,11 +13,8 @@ from eddyline.errors import SettingError
 from eddyline.runtime.access.tables import AccessTable, open_table
 
 
-def lookups_of(
-    query: BoundQuery, declarations: Iterable[Declaration], durable: bool = False
-) -> Callable[[], Lookups] | None:
-    """Makes what asks the tables of a query for one slot; None if it has no table that is asked. With `durable` the job
-    continues after a restart; SettingError if it cannot."""
+def lookups_of(query: BoundQuery, declarations: Iterable[Declaration]) -> Callable[[], Lookups] | None:
+    """Makes what asks the tables of a query for one slot; None if it has no table that is asked."""
     declared = {d.name.lower(): d for d in declarations}
     tables: dict[str, AccessTable] = {}
     for number, source in enumerate(query.sources):
@@ -35,11 +32,6 @@ def lookups_of(
     for stream in (source.stream for source in query.sources):
         if stream.name in forgets and any(method.is_scan for method in stream.methods):
             raise SettingError(f"table {stream.name}: rows of a SCAN are kept; leave out ttl and cache_rows, or SCAN")
-    if durable and forgets:
-        raise SettingError(
-            f"table {forgets[0]}: ttl and cache_rows need --engine local, without --checkpoint: after a restart it is "
-            "not known which rows came before an answer was forgotten"
-        )
 
     def make() -> Lookups:
         from eddyline.runtime.access.asking import Asking

@@ -18,15 +18,15 @@ import psycopg
 import pyarrow as pa
 import pyarrow.csv as csv
 from psycopg.adapt import Dumper
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format
 
-from eddyline.errors import SettingError
 from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
-from eddyline.runtime.access.client_options import ClientKind, secret
+from eddyline.runtime.access.client_options import ClientKind
 from eddyline.runtime.access.fitting import fitted
 from eddyline.runtime.access.postgres_columns import ColumnForm, Int8Array, array_literal, form_of, int8_array, key_type
 from eddyline.runtime.options import Options
+from eddyline.runtime.postgres_place import conninfo_of
 
 _BATCH = 500
 _SCAN_ROWS = 16_384
@@ -40,19 +40,9 @@ WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
 
 def kind_of(options: Options, schema: pa.Schema, concurrency: int) -> ClientKind:
     """A table of PostgreSQL by its options."""
-    variable, url = options.text("url_env"), options.text("url")
-    if bool(variable) == bool(url):
-        raise SettingError("postgres needs an option url_env, as in OPTIONS (url_env 'PG_URL'), or url, but not both")
-    where = secret("url_env", variable) if variable else url
-    try:
-        found = conninfo_to_dict(where)
-    except psycopg.Error:  # its message repeats the text
-        which = f"the environment variable {variable}" if variable else "option url"
-        raise SettingError(f"{which} is not a URL such as postgresql://user@host:5432/database") from None
-    if url and found.get("password"):
-        raise SettingError("option url must not have a password; put the URL in an environment variable: url_env")
+    conninfo = conninfo_of(options)
     table = options.required("table", "users")
-    return ClientKind(lambda: PostgresClient(make_conninfo(where), table, schema), _BATCH, scans=True)
+    return ClientKind(lambda: PostgresClient(conninfo, table, schema), _BATCH, scans=True)
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ Options are checked here, once; nothing is connected. Passwords come from enviro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 
 import pyarrow as pa
 
 from eddyline.bound.model import AccessMethod
 from eddyline.bound.types import sql_type
-from eddyline.cql.declaration import Declaration
+from eddyline.cql.declaration import Declaration, DeclaredMethod, place_of_method, place_of_option
 from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError
 from eddyline.runtime.access.client import AccessClient
@@ -24,12 +24,14 @@ from eddyline.runtime.sources.text import readable_type
 
 FORMATS = ("postgres", "sqlite", "duckdb", "redis", "http", "python")
 _NEEDS = {
-    "postgres": ("psycopg", "psycopg and psycopg-pool", "postgres"),
+    "postgres": ("psycopg", "psycopg", "postgres"),
     "duckdb": ("duckdb", "duckdb", "duckdb"),
     "redis": ("valkey", "valkey-py", "redis"),
     "http": ("aiohttp", "aiohttp", "http"),
 }
 """The library of a format, and the extra of Eddyline that installs it."""
+_OF_TABLE = ("ttl", "cache_rows")
+"""Options that an access method cannot have: answers of all methods are kept together."""
 
 
 @dataclass(frozen=True)
@@ -62,20 +64,33 @@ class AccessTable:
     kind: ClientKind
     columns: tuple[str, ...]
     """The columns of answers."""
+    place: int = 0
+    """Where it is asked: access methods whose options are equal are at the same place."""
+    elsewhere: Mapping[int, AccessTable] = field(default_factory=dict)
+    """The table as those access methods ask it that are at another place."""
+
+    def at(self, method: int) -> AccessTable:
+        """The table at the place of an access method."""
+        return self.elsewhere.get(method, self)
+
+    @property
+    def places(self) -> list[AccessTable]:
+        """The table at each of its places."""
+        return [self, *{table.place: table for table in self.elsewhere.values()}.values()]
 
     def check(self, methods: Sequence[AccessMethod]) -> None:
         """SettingError if the table has no such access methods."""
-        indexes = [method.columns for method in methods if not method.is_scan]
+        indexes = {number: method.columns for number, method in enumerate(methods) if not method.is_scan}
         if len(indexes) < len(methods) and not self.kind.scans:
             raise SettingError(f"table {self.name}: {self.format} cannot give all rows; leave SCAN out")
-        for columns in indexes:
+        for number, columns in indexes.items():
             for name in columns:
                 type_ = self.schema.field(name).type
                 if pa.types.is_nested(type_) or pa.types.is_duration(type_):
                     raise SettingError(f"table {self.name}: INDEX ON ({name}): {sql_type(type_)} is not a key")
-            if why := self.kind.no_index(columns):
+            if why := self.at(number).kind.no_index(columns):
                 raise SettingError(f"table {self.name}: INDEX ON ({', '.join(columns)}): {why}")
-        if len(indexes) > 1 and self.kind.one_index:
+        if len(set(indexes.values())) > 1 and self.kind.one_index:
             raise SettingError(f"table {self.name}: {self.format} has one INDEX, by its key")
 
     @property
@@ -91,12 +106,41 @@ class AccessTable:
 
 def open_table(declaration: Declaration, schema: pa.Schema, columns: Sequence[str] | None = None) -> AccessTable:
     """The table that a CREATE TABLE with access methods declares. Its answers have these columns, at least one, or all;
-    SettingError if an option is wrong, or the library of
-    its format is missing. Nothing is connected."""
-    format_ = declaration.format
-    if format_ not in FORMATS:
-        raise SettingError(f"'{format_}' cannot be asked for rows{did_you_mean(format_, FORMATS)}", "format")
-    options = Options.of(declaration)
+    SettingError if an option is wrong, or the library of its format is missing. Nothing is connected."""
+    if declaration.format not in FORMATS:
+        hint = did_you_mean(declaration.format, FORMATS)
+        raise SettingError(f"'{declaration.format}' cannot be asked for rows{hint}", "format")
+    opened: dict[frozenset[tuple[str, str]], AccessTable] = {}
+    tables = []
+    for number, method in enumerate(declaration.methods or [DeclaredMethod()]):
+        _check_own(method, number)
+        options = {**declaration.options, **method.options}
+        place = frozenset(options.items())
+        if place not in opened:
+            try:
+                table = _open(declaration, options, schema, columns)
+            except SettingError as error:
+                key = error.at.removeprefix("option ")
+                at = place_of_option(number, key) if key in method.options else error.at or place_of_method(number)
+                raise (SettingError(str(error), at) if method.options else error) from None
+            opened[place] = replace(table, place=len(opened))
+        tables.append(opened[place])
+    first = tables[0]
+    return replace(first, elsewhere={number: table for number, table in enumerate(tables) if table is not first})
+
+
+def _check_own(method: DeclaredMethod, number: int) -> None:
+    for key in method.options:
+        if key in _OF_TABLE:
+            message = f"option {key} is for all access methods; write it in the OPTIONS of the table"
+            raise SettingError(message, place_of_option(number, key))
+
+
+def _open(
+    declaration: Declaration, given: Mapping[str, str], schema: pa.Schema, columns: Sequence[str] | None
+) -> AccessTable:
+    """The table at the place that these options give."""
+    format_, options = declaration.format, Options(declaration.format, given, declaration.spelled)
     kind_of: Callable[[Options, pa.Schema, int], ClientKind]
     try:
         kind_of = import_module(f"eddyline.runtime.access.{format_}").kind_of
@@ -125,9 +169,8 @@ def open_table(declaration: Declaration, schema: pa.Schema, columns: Sequence[st
         cache_rows=options.whole("cache_rows", 0, 1) if "cache_rows" in options else None,
     )
     options.done()
-    return AccessTable(
-        declaration.name, format_, schema, read, kind, tuple(schema.names if columns is None else columns)
-    )
+    names = tuple(schema.names if columns is None else columns)
+    return AccessTable(declaration.name, format_, schema, read, kind, names)
 
 
 def _seconds(options: Options, key: str, default: str) -> float | None:

@@ -20,6 +20,8 @@ class AccessTuning:
     """Parts of a scan that may wait for the slot; then the scan waits."""
     closing: float = 5.0
     """How long the end of all connections may take."""
+    gather: float = 0.02
+    """An answer waits so many seconds for others, as long as more keys are asked."""
 
 
 DEFAULT = AccessTuning()

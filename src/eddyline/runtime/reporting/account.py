@@ -5,17 +5,18 @@ Rows are counted twice: over all runs of the job, as in the commit, and over thi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from eddyline.counts import Counts
 from eddyline.engine.estimate import Estimate, put_together
-from eddyline.engine.standing import DiskSize, Standing, StateSize
+from eddyline.engine.online import RunningEstimate
+from eddyline.engine.standing import DiskSize, SlotStanding, Standing, StateSize
 from eddyline.plan.explain import explain
 from eddyline.plan.tree import parse_tree
 from eddyline.protocol.commit import Commit
 from eddyline.protocol.home import Home
-from eddyline.protocol.record import Record
+from eddyline.protocol.record import COMBINED, Record
 from eddyline.routing.decisions import Decision
 from eddyline.routing.gathered import Gathered
 from eddyline.routing.report import Report
@@ -31,6 +32,8 @@ class Account:
         self._estimates: dict[int, Estimate] = {}
         """The newest estimate of each slot."""
         self._standing = Standing()
+        self._cpu: dict[int, float] = {}
+        """CPU seconds of each slot in this run."""
 
     def begin(self, commit: Commit) -> None:
         """Start from this commit."""
@@ -58,13 +61,18 @@ class Account:
         disk = DiskSize(len(left), sum(file.bytes for file in commit.log))
         groups = before.groups  # all rows expire when the streams end: the accounts before that tell more
         if not self._ended(commit):
-            groups = GroupTable(tuple(r.spillable for r in records if r.spillable.accounts), frozenset(left))
+            known = [r for r in records if r.spillable.accounts]
+            places = None if commit.slot_map is None else commit.slot_map.places
+            groups = GroupTable(
+                tuple(r.spillable for r in known), frozenset(left), tuple(r.slot for r in known), places
+            )
         self._standing = Standing(
             commit.counts,
             before.run + counts,
             held,
             before.peak.most(held),
             commit.watermarks.used,
+            commit.watermarks,
             commit.waiting,
             disk,
             before.peak_disk.most(disk),
@@ -72,7 +80,15 @@ class Account:
             groups,
             before.rebuilt + sum(record.rebuilt for record in records),
             commit.finished,
+            self._home.preferences.text,
+            slots=tuple(self._slots(records)),
         )
+
+    def _slots(self, records: Sequence[Record]) -> Iterator[SlotStanding]:
+        for record in sorted(records, key=lambda r: r.slot):
+            if record.slot != COMBINED:
+                self._cpu[record.slot] = self._cpu.get(record.slot, 0.0) + record.cpu
+                yield SlotStanding(record.slot, record.held.rows, record.held.bytes, self._cpu[record.slot])
 
     def _ended(self, commit: Commit) -> bool:
         """Whether all streams have ended."""
@@ -88,6 +104,10 @@ class Account:
         """Decisions taken so far in this run, by kind."""
         return dict(self._gathered.counts)
 
+    def estimates(self, groups: int | None = None) -> tuple[RunningEstimate, ...]:
+        """No estimates: only the engine without a checkpoint has them."""
+        return ()
+
     def report(self, seconds: float) -> Report:
         """The work of the eddies of all slots so far in this run, `seconds` after its start."""
         return self._gathered.report(seconds)
@@ -98,7 +118,8 @@ class Account:
         home, report = self._home, self.report(0.0)
         tree = parse_tree(report.tree, [source.alias for source in home.query.sources])
         estimates = [e.text(home.plan) for e in put_together(list(self._estimates.values()))]
-        parts = explain(home.query, home.split.partitioning, tree, home.settings), report.text(), *estimates
+        plan = explain(home.query, home.split.partitioning, tree, home.settings, home.preferences.text)
+        parts = plan, report.text(), *estimates
         return "\n\n".join(part for part in parts if part)
 
 

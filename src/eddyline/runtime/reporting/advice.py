@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,12 +26,13 @@ _COMPARE = "compare the declared columns with the data, or keep the dead rows wi
 @dataclass(frozen=True)
 class StreamEnd:
     """The counts of a stream with this lateness. `other_lateness` is the largest lateness of any stream of the
-    query."""
+    query. The dead rows of a table that `is_asked` are keys whose lookup failed; answers are not counted."""
 
     name: str
     lateness: int
     other_lateness: int
     counts: StreamCounts
+    is_asked: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON."""
@@ -67,13 +68,15 @@ class StreamEnd:
     @property
     def dead(self) -> str:
         """The share of dead rows, the reason of the first, and the remedy for it, unless a warning has the remedy."""
+        if self.is_asked:
+            return f"keys whose lookup failed; first: {shortened(self.counts.reason)}"
         what = "" if self._nearly_all_dead else remedy(self.counts.reason)
         told = f"{percent(self.counts.dead, self.counts.rows)}; first: {shortened(self.counts.reason)}"
         return f"{told}; {what}" if what else told
 
     @property
     def _nearly_all_dead(self) -> bool:
-        return 0 < self.counts.dead >= NEARLY_ALL * self.counts.rows
+        return not self.is_asked and 0 < self.counts.dead >= NEARLY_ALL * self.counts.rows
 
     @property
     def warnings(self) -> list[str]:
@@ -91,10 +94,12 @@ class StreamEnd:
         return found
 
 
-def of_streams(lateness: Mapping[str, int], counts: Mapping[str, StreamCounts]) -> list[StreamEnd]:
-    """The end of each stream and table, in the order of their names. Tables have no lateness."""
+def of_streams(
+    lateness: Mapping[str, int], counts: Mapping[str, StreamCounts], asked: Collection[str] = ()
+) -> list[StreamEnd]:
+    """The end of each stream and table, in the order of their names. Tables have no lateness; some are `asked`."""
     most = max(lateness.values(), default=0)
-    return [StreamEnd(name, lateness.get(name, 0), most, counts[name]) for name in sorted(counts)]
+    return [StreamEnd(name, lateness.get(name, 0), most, counts[name], name in asked) for name in sorted(counts)]
 
 
 def summed_up(ends: Sequence[StreamEnd]) -> dict[str, Any]:

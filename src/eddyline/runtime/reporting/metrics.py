@@ -91,6 +91,9 @@ class Metrics:
             yield UnknownMetricFamily(f"eddyline_{name}", text, getattr(progress, name))
         for name, text in _GAUGES.items():
             yield GaugeMetricFamily(f"eddyline_{name}", text, getattr(progress, name))
+        if progress.backlog_rows is not None:
+            text = "About how many rows wait in the sources."
+            yield GaugeMetricFamily("eddyline_backlog_rows", text, progress.backlog_rows)
         if progress.watermark_us is not None:
             text = "The query's watermark, seconds since the epoch."
             yield GaugeMetricFamily("eddyline_watermark", text, progress.watermark_us / 1e6)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from eddyline.bound.model import BoundQuery
 from eddyline.counts import SpillCounts
+from eddyline.engine.online import RunningEstimate
 from eddyline.engine.standing import Standing
 from eddyline.plan.explain import warnings
 from eddyline.routing.report import Report
@@ -29,6 +30,10 @@ class ObservedEngine(Protocol):
     def decisions(self) -> dict[str, int]:
         """Decisions taken so far in this run, by kind."""
 
+    def estimates(self, groups: int | None = None) -> tuple[RunningEstimate, ...]:
+        """Estimates of the aggregates of open groups after the last batch, at most of so many groups; none unless the
+        settings ask for them."""
+
     def report(self, seconds: float) -> Report:
         """The work of the eddy so far in this run, `seconds` after its start."""
 
@@ -40,11 +45,18 @@ class Reporter:
     """Reports on one run of a query."""
 
     def __init__(
-        self, query: BoundQuery, engine: ObservedEngine, course: Course, memory_limit: int | None = None
+        self,
+        query: BoundQuery,
+        engine: ObservedEngine,
+        course: Course,
+        memory_limit: int | None = None,
+        slots: int = 1,
     ) -> None:
-        """`memory_limit` is the setting `memory`."""
-        self._engine, self._course, self._memory_limit = engine, course, memory_limit
-        self._lateness = {s.stream.name: s.stream.lateness for s in query.sources if not s.stream.is_table}
+        """`memory_limit` is the setting `memory`; the run begins with so many `slots`."""
+        self._engine, self._course, self.memory_limit = engine, course, memory_limit
+        self.query, self.slots = query, slots
+        self.lateness = {s.stream.name: s.stream.lateness for s in query.sources if not s.stream.is_table}
+        self._asked = {s.stream.name for s in query.sources if s.stream.is_asked}
         self.schema = query.schema
         """The columns of the results."""
         self.warnings = warnings(query)
@@ -59,9 +71,18 @@ class Reporter:
         """The plan, and the measurements on it so far."""
         return self._engine.explain()
 
+    def estimates(self, groups: int | None = None) -> tuple[RunningEstimate, ...]:
+        """Estimates of the aggregates of open groups after the last batch, at most of so many groups."""
+        return self._engine.estimates(groups)
+
     def report(self) -> Report:
         """The work of the eddy so far in this run."""
         return self._engine.report(self._course.seconds)
+
+    @property
+    def standing(self) -> Standing:
+        """The counts and the state of the run after the last batch."""
+        return self._engine.standing
 
     @property
     def groups(self) -> GroupTable:
@@ -82,7 +103,7 @@ class Reporter:
             seconds=course.seconds,
             watermark_us=now.watermark,
             rows_by_stream={
-                name: now.run.streams[name].rows if name in now.run.streams else 0 for name in self._lateness
+                name: now.run.streams[name].rows if name in now.run.streams else 0 for name in self.lateness
             },
             run_rows_in=now.run.rows_in,
             run_rows_out=now.run.rows_out,
@@ -90,18 +111,19 @@ class Reporter:
             log_bytes=now.disk.log_bytes,
             results_behind_us=now.behind,
             slots_rebuilt=now.rebuilt,
+            backlog_rows=course.backlog,
             **_spill(now.run.spill),
         )
 
     def summary(self, stopped: bool) -> Summary:
         """The summary of the run so far."""
         now, report = self._engine.standing, self.report()
-        ends = summed_up(of_streams(self._lateness, now.job.streams))
+        ends = summed_up(of_streams(self.lateness, now.job.streams, self._asked))
         return Summary(
             first_error=now.job.first_error,
             peak_state_rows=now.peak.rows,
             peak_memory_bytes=now.peak.bytes,
-            memory_limit=self._memory_limit,
+            memory_limit=self.memory_limit,
             waiting=now.waiting,
             stopped=stopped,
             decisions=self.decisions,
@@ -112,11 +134,13 @@ class Reporter:
             run_rows_in=now.run.rows_in,
             run_rows_out=now.run.rows_out,
             finished=now.finished,
+            prefer=now.prefer,
             groups_on_disk=now.disk.groups,
             peak_groups_on_disk=now.peak_disk.groups,
             peak_log_bytes=now.peak_disk.log_bytes,
             groups=now.groups.as_dict(),
             slots_rebuilt=now.rebuilt,
+            estimates=tuple(estimate.as_dict() for estimate in self.estimates()),
             **(_spill(now.run.spill) | now.job.totals | self._course.told | report.as_dict() | ends),
         )
 

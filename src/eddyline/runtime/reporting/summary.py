@@ -50,6 +50,8 @@ class Progress:
     """Seconds since that began."""
     slots_rebuilt: int = 0
     """How often a slot rebuilt its state from the log in this run, because it was not where its turn ran."""
+    backlog_rows: int | None = None
+    """Rows of the sources that were ready when the last batch began and are not in it; None: unknown."""
 
     @property
     def sweep_seconds_left(self) -> float | None:
@@ -130,6 +132,8 @@ class Summary:
     finished: bool = False
     """Whether the streams have ended and all results are emitted. A job that is not finished can continue from its
     checkpoint."""
+    prefer: str = ""
+    """The condition of the rows that came first at the end (the setting `prefer`); empty: none."""
     decisions: Mapping[str, int] = field(default_factory=dict)
     """The number of decisions, by kind."""
     plan: str = field(default="", repr=False)
@@ -149,6 +153,8 @@ class Summary:
     streams: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By stream or table: rows read, late and dead, how far out of order, the LATENESS that would have kept all rows,
     and the reason of the first dead row."""
+    estimates: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    """With estimates=on: estimates of the aggregates of the groups that are open, as where a run was stopped."""
     late: str = ""
     """A description of late rows."""
     dead: str = ""
@@ -172,6 +178,8 @@ class Course:
         self._clock = clock
         self.began = self.first = self.last = clock() if began is None else began
         self.batches = 0
+        self.backlog: int | None = None
+        """Rows of the sources that were ready when the last batch began and are not in it; None: unknown."""
         self._ready = False
 
     def begin(self) -> None:

@@ -27,10 +27,24 @@ def flushes(settings: Settings, keeps: bool) -> bool:
     return settings.at_end == "flush" or (settings.at_end is None and not keeps)
 
 
+def check_estimates(settings: Settings, keeps: bool, spills: bool = False, spark: bool = False) -> None:
+    """Refuses (SettingError) estimates where the engine has none: with a checkpoint, on Spark, and where rows can leave
+    memory."""
+    if settings.estimates == "on" and (keeps or spills or spark):
+        what = "on Spark" if spark else "with a checkpoint" if keeps else "with memory; set spill=off too"
+        raise SettingError(f"estimates=on does not work {what}: it needs the local engine, with its state in memory")
+
+
 def check_settings(query: BoundQuery, settings: Settings, checkpoint: str | None) -> None:
     """Refuses (SettingError) settings that cannot work for this query."""
     check_asks(query.asks, shape(settings.plan, [source.alias for source in query.sources]))
+    if settings.prefer is not None:  # a plan needs compiled kernels
+        from eddyline.plan.judges import judges
+        from eddyline.plan.plan import plan_of
+
+        judges(plan_of(query), settings.prefer)
     flushes(settings, checkpoint is not None)
+    check_estimates(settings, checkpoint is not None)
 
 
 def check_checkpoint(text: str, query: BoundQuery, settings: Settings, checkpoint: str) -> None:

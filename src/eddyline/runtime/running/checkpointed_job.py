@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from eddyline.counts import Counts
 from eddyline.cql.script import parse
 from eddyline.engine.watermarks import Silence
 from eddyline.errors import JobError, SettingError
+from eddyline.plan.judges import Preferences
 from eddyline.plan.partition import spill_axis
 from eddyline.protocol.adapted import stays
 from eddyline.protocol.balancer import Balancer
@@ -36,6 +37,7 @@ from eddyline.protocol.ways import ways_of
 from eddyline.routing.decisions import Decision
 from eddyline.runtime.reporting.account import Account
 from eddyline.runtime.running.check import about
+from eddyline.runtime.running.deliveries import Deliveries
 from eddyline.runtime.running.engine import check_memory
 from eddyline.runtime.running.job import Job
 from eddyline.runtime.running.modules import is_path, texts
@@ -43,7 +45,7 @@ from eddyline.runtime.running.schemas import schema_text
 from eddyline.runtime.running.spec import AnySink, Spec, home_of
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.folder import JOB_DIGITS
-from eddyline.runtime.sinks.sink import Sink, TakesFiles
+from eddyline.runtime.sinks.sink import Sink, TakesBatches, TakesFiles
 from eddyline.settings import Settings, size_text
 from eddyline.state.log.store import Store
 from eddyline.state.own_folder import CHECKPOINT, OwnFolder, host_memory, own_name, sweep
@@ -110,8 +112,10 @@ class CheckpointedJob:
         query = self.spec.query if alone else home_of(self.text)[1].query
         self.sinks = self.spec.sinks(query, self._give, self._sink if alone else None)
         self.home: Home = self.spec.home(query, self.sinks) if alone else home_of(self.text)[1]
+        self.home.preferences = Preferences(self.home.plan, settings.prefer)  # an earlier run may have changed its own
         if self.home.slots != slots:  # an earlier run in this process ended with another number
             self.home.place(SlotMap(slots, settings.groups))
+        self._deliveries = self._delivered()
         self.coordinator: Coordinator | None = None
         self.account = Account(self.home)
         self._spiller = Spiller(self.home.query, self.home.settings) if self.home.spills else None
@@ -158,10 +162,12 @@ class CheckpointedJob:
             sink.check(None if last is None else last.batch)
             if self.temporary and not follow:
                 sink.keep_until_the_end()
-        home, published = self.home, _Published(self.sinks)
-        silence = Silence(home.streams, home.settings.idle_timeout)
+        self._deliveries.check(None if last is None else last.batch)
+        home, published = self.home, _Published(self.sinks, self._deliveries.outlets)
+        self._silence = silence = Silence(home.streams, home.settings.idle_timeout)
         deciders = self._spiller or no_moves, self._resizer or self._balancer or stays
-        self.coordinator = Coordinator(self.checkpoint, home, published, silence, *deciders)
+        more = silence, *deciders, self._deliveries
+        self.coordinator = Coordinator(self.checkpoint, home, published, *more)
         self.account.begin(self.commit)
         if self.commit.finished:
             self.end()  # an earlier run may have failed before this step
@@ -194,6 +200,7 @@ class CheckpointedJob:
         assert self.coordinator is not None
         counts = self.coordinator.finish(decision, records)
         self.account.add(self.commit, counts, records)
+        self.account.decide(self._silence.decisions())
         if self._balancer is not None:
             self.account.decide([*self._ended_tracks(), *self._balancer.decisions()])
         if self._resizer is not None:
@@ -285,10 +292,20 @@ class CheckpointedJob:
         assert found is not None
         return found
 
+    def _delivered(self) -> Deliveries:
+        """The outlets whose sinks keep the numbers of batches."""
+        found = {}
+        for outlet, staged in self.sinks.items():
+            if isinstance(staged, HandOver) and isinstance(sink := self._sink(outlet), TakesBatches):
+                found[outlet] = staged, sink
+        return Deliveries(None if self.temporary else self.spec.job, found)
+
     def _give(self, outlet: Outlet, batch: int, files: Sequence[str]) -> None:
         """Give published rows to a sink that does not write files itself."""
         sink = self._sink(outlet)
-        if isinstance(sink, TakesFiles):
+        if outlet in self._deliveries.outlets:
+            self._deliveries.give(outlet, batch, files)
+        elif isinstance(sink, TakesFiles):
             sink.take_files(batch, [f"{self.root}/{file}" for file in files])
         else:
             taken = self.sinks[outlet]
@@ -299,14 +316,15 @@ class CheckpointedJob:
 
 
 class _Published:
-    """All sinks of a job as the coordinator sees them."""
+    """All sinks of a job as the coordinator sees them. Results for some are `delivered` after the commit instead."""
 
-    def __init__(self, sinks: Mapping[Outlet, AnySink]) -> None:
-        self._sinks = sinks
+    def __init__(self, sinks: Mapping[Outlet, AnySink], delivered: Collection[Outlet]) -> None:
+        self._sinks, self._delivered = sinks, delivered
 
     def publish(self, batch: int, staged: Mapping[Outlet, Sequence[str]]) -> None:
         for outlet, sink in self._sinks.items():
-            sink.publish(batch, staged.get(outlet, ()))
+            if outlet not in self._delivered:
+                sink.publish(batch, staged.get(outlet, ()))
 
     def forget_after(self, batch: int) -> None:
         for sink in self._sinks.values():

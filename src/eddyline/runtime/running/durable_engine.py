@@ -1,8 +1,9 @@
 """The engine of a local job with a checkpoint: the batch protocol, with its driver, splits and slots in one process.
 
 The offset of a stream is a place in the list of its files that were read (runtime/sources/register.py), and the number
-of rows of that file that were read. A stream that a Python program hands over is read again from its start, and the
-rows before the offset are skipped.
+of rows of that file that were read. Of a source with offsets of its own it is such an offset: batches end where ranges
+of the source do. A stream that a Python program hands over is read again from its start, and the rows before the offset
+are skipped.
 
 Slots stay in the memory of the process. With a checkpoint and `arena_dir` they are in files there, as on Spark: the
 kernel may then write their pages to disk where memory is short.
@@ -13,8 +14,9 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from eddyline.engine.online import RunningEstimate
 from eddyline.engine.standing import Standing
 from eddyline.errors import SettingError
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
@@ -25,11 +27,10 @@ from eddyline.protocol.turn import put_together, take_turn
 from eddyline.routing.report import Report
 from eddyline.runtime.running.checkpointed_job import CheckpointedJob
 from eddyline.runtime.running.engine import Read, WatchSweep
-from eddyline.runtime.running.feed import RowOffset
+from eddyline.runtime.running.feed import Offset
 from eddyline.runtime.running.job import Job
 from eddyline.runtime.running.reading import StreamReader
 from eddyline.runtime.sinks.file_sink import FileSink
-from eddyline.runtime.sources.source import OffsetSource
 from eddyline.settings import Settings
 from eddyline.state.arena import placed
 from eddyline.state.own_folder import ARENAS, OwnFolder, own_name
@@ -55,9 +56,6 @@ class DurableEngine:
         self._readers = readers
         for sink in self._sinks:
             sink.open()
-        for reader in readers:
-            if isinstance(reader.stream.source, OffsetSource) and not self._job.temporary:  # its rows may be trimmed
-                raise SettingError(f"--checkpoint with --engine local cannot read {reader.stream.name}: use Spark")
         self._coordinator = self._job.start()
         if self._arenas is not None:
             self._arenas.hold()
@@ -67,7 +65,8 @@ class DurableEngine:
             raise SettingError(f"the checkpoint {self._job.root} belongs to a job on Spark: continue it there")
         for reader in readers:
             name = reader.stream.name
-            reader.start_at(tuple(at[name]), self._job.checkpoint.store)
+            offset = at[name] if isinstance(at[name], Mapping) else tuple(at[name])
+            reader.start_at(offset, self._job.checkpoint.store)
             if (commit.finished or name in commit.watermarks.ended) and reader.feed.more():
                 raise self._job.refused(name)
         return not commit.finished
@@ -111,6 +110,10 @@ class DurableEngine:
             watch(0, groups)
         yield
         home.watch_sweep = before
+
+    def prefer(self, text: str | None) -> None:
+        """From the next batch on, rows that satisfy this condition come first."""
+        self._job.home.preferences.change(text)
 
     def check_memory(self) -> None:
         """Raises JobError if the state of a slot takes more than the setting `memory`."""
@@ -156,6 +159,10 @@ class DurableEngine:
         """Decisions taken so far in this run, by kind."""
         return self._job.account.decisions
 
+    def estimates(self, groups: int | None = None) -> tuple[RunningEstimate, ...]:
+        """No estimates: only the engine without a checkpoint has them."""
+        return ()
+
     def report(self, seconds: float) -> Report:
         """The work of the eddies of all slots so far in this run."""
         return self._job.account.report(seconds)
@@ -165,7 +172,7 @@ class DurableEngine:
         return self._job.account.explain()
 
     @property
-    def _offsets(self) -> dict[str, RowOffset]:
+    def _offsets(self) -> dict[str, Offset]:
         """How far each stream was taken."""
         return {reader.stream.name: reader.offset for reader in self._readers}
 

@@ -49,6 +49,10 @@ class Engine(ObservedEngine, Protocol):
         """Processes a batch. `ended` are the streams that end with this batch; `unread` are the streams that may have
         rows that this batch does not read; `pressure` is that of the input on each slot."""
 
+    def prefer(self, text: str | None) -> None:
+        """From the next batch on, rows that satisfy this condition come first; None: none do. SettingError if it is
+        wrong. Any thread may call it."""
+
     def check_memory(self) -> None:
         """Raises JobError if the state takes more than the setting `memory`."""
 

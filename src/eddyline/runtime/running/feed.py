@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from eddyline.errors import EddylineError, JobError, said
 from eddyline.runtime.running.job import JobInput
 from eddyline.runtime.running.reader_thread import ReaderThread
+from eddyline.runtime.running.time_order import FrameChunks, is_frame
 from eddyline.runtime.sources.file_chunks import FileChunks
 from eddyline.runtime.sources.register import Register
-from eddyline.runtime.sources.source import Blocking, Chunk, Files
+from eddyline.runtime.sources.source import Blocking, Chunk, Counted, Files, OffsetSource
 from eddyline.state.log.store import Store
 
 _T = TypeVar("_T")
@@ -25,17 +26,26 @@ _T = TypeVar("_T")
 RowOffset = tuple[int, int, int]
 """How far a stream was read: the place of a file in the register, and how many of its readable and dead rows were read.
 A stream that does not consist of files counts as one file."""
+Offset = RowOffset | Mapping[str, Any]
+"""How far a stream was read; for a source with offsets of its own (`OffsetSource`) one of these."""
 
 
 class Feed:
     """Returns one chunk after the other, then None. With `follow`, a stream of files does not end."""
 
-    def __init__(self, input_: JobInput, follow: bool = False) -> None:
+    def __init__(self, input_: JobInput, follow: bool = False, most: int | None = None) -> None:
+        """A source with offsets of its own gives ranges of about `most` rows; None: as it likes."""
         self._input, source = input_, input_.source
         self._files: FileChunks | None = None
         if isinstance(source, Files):
             self._files = FileChunks(source, input_.wanted, follow)
-        self._chunks: Iterator[Chunk] = self._files or source.read(input_.wanted)
+        self._frame = FrameChunks(input_) if is_frame(input_) else None
+        self.has_offsets = isinstance(source, OffsetSource) and input_.time is not None
+        self._most = most
+        self._chunks: Iterator[Chunk] = self._files or self._frame or source.read(input_.wanted)
+        self._since: Mapping[str, Any] = {}
+        self._waiting = 0
+        """The rows after the last range of such a source."""
         self._thread: ReaderThread | None = None
         self._start = 0
         self._skip_rows = self._skip_dead = 0
@@ -58,11 +68,18 @@ class Feed:
 
     @property
     def backlog(self) -> int:
-        """About how many rows `next` has not given yet: those of unread files, or those that the thread has read ahead;
-        0 for other sources, which do not know."""
+        """About how many rows `next` has not given yet: those of unread files, or those that the thread has read ahead
+        and those behind them, if the source knows."""
         if self._files is not None:
             return self._asked(self._files.backlog)
-        return 0 if self._thread is None else self._thread.rows
+        return self._waiting if self._thread is None else max(self._thread.rows, self._waiting)
+
+    def count(self) -> int | None:
+        """The number of rows of the whole source; None if not known before they are read."""
+        source = self._input.source
+        if self._files is not None and self._files.follow:
+            return None
+        return self._asked(source.count) if isinstance(source, Counted) else None
 
     @property
     def place(self) -> int:
@@ -74,19 +91,28 @@ class Feed:
         """The number of files that are completely read."""
         return 0 if self._files is None else self._files.done
 
-    def start_at(self, offset: RowOffset, store: Store) -> None:
+    def start_at(self, offset: Offset, store: Store) -> None:
         """Skips the rows before the offset: an earlier run read them. The store is the checkpoint, which has the list
         of files."""
+        if isinstance(offset, Mapping):
+            assert isinstance(self._input.source, OffsetSource)
+            self._since = offset
+            self._chunks = self._input.source.read_from(offset, self._input.wanted, self._most)
+            return
         self._start, self._skip_rows, self._skip_dead = place, _, _ = offset
         if self._files is not None:
             register = Register(self._files.source.at, store, self._input.name)
             register.keep(place + 1 if self._skip_rows or self._skip_dead else place)
             self._files.start_at(place, register)
+        if self._frame is not None:
+            self._frame.start_at(self._skip_rows + self._skip_dead, store)
 
     def save(self) -> None:
-        """Writes the files of all chunks so far to the list in the checkpoint."""
+        """Writes the files of all chunks so far, or the length of the frame, to the checkpoint."""
         if self._files is not None:
             self._files.register.save()
+        if self._frame is not None:
+            self._frame.save()
 
     def next(self) -> Chunk | None:
         """The next chunk; JobError if the source raises."""
@@ -112,6 +138,9 @@ class Feed:
     def more(self) -> bool:
         """Whether the stream has a row that no earlier run has read; if so, that row is consumed. False for a source
         that was cleared. The stream ends here, even if files are followed."""
+        if isinstance(self._input.source, OffsetSource):
+            source, since = self._input.source, self._since
+            return bool(self._asked(lambda: source.between(since, source.plan(since, 1))))
         if self._files is not None:
             self._files.follow = False
         if (first := self._next()) is None:
@@ -124,7 +153,10 @@ class Feed:
         return False
 
     def _next(self) -> Chunk | None:
-        return self._asked(lambda: next(self._chunks, None))
+        chunk = self._asked(lambda: next(self._chunks, None))
+        if chunk is not None and chunk.mark is not None:
+            self._waiting = chunk.mark.backlog
+        return chunk
 
     def _asked(self, question: Callable[[], _T]) -> _T:
         """The result of a call to the source; JobError if it raises."""

@@ -2,7 +2,8 @@
 
 The files are written before the job reads them, keep the types of the rows, and never change: a job that continues
 finds the rows that it read before under the same names. If a stream is handed over again, the rows after those already
-written are new, and get files of their own. The local engine treats such a stream in the same way.
+written are new, and get files of their own. The rows of a frame are ordered by their times in each file. The local
+engine treats such a stream in the same way.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import pyarrow.parquet as pq
 
 from eddyline.errors import JobError
 from eddyline.runtime.running.job import JobInput
+from eddyline.runtime.running.time_order import by_time, is_frame
 from eddyline.runtime.sources.paths import why
 from eddyline.runtime.sources.python_source import PythonSource
+from eddyline.runtime.staged_types import storable
 from eddyline.state.log.store import as_name
 
-_GROUP_ROWS = 1 << 16
+GROUP_ROWS = 1 << 16
 """Rows of a row group. One task reads one row group."""
 
 
@@ -42,9 +45,10 @@ def hand_over(checkpoint: str, stream: JobInput, anew: bool) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         there = sorted(folder.glob("[!.]*.parquet"))  # a killed run may have left an unfinished file
         rows = _after(stream, sum(pq.read_metadata(file).num_rows for file in there))
+        rows = iter(by_time(stream, list(rows))) if is_frame(stream) else rows
         for number, (schema, alike) in enumerate(itertools.groupby(rows, lambda batch: batch.schema), len(there)):
             fresh, file = folder / f".{number:05}.parquet", folder / f"{number:05}.parquet"
-            pq.write_table(pa.Table.from_batches(list(alike), schema), fresh, row_group_size=_GROUP_ROWS)
+            pq.write_table(storable(pa.Table.from_batches(list(alike), schema)), fresh, row_group_size=GROUP_ROWS)
             fresh.rename(file)
     except (pa.ArrowException, OSError) as error:
         raise JobError(f"the rows of {stream.name} cannot be handed over to Spark: {why(error)}") from None

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from eddyline.engine.batch import BatchEngine, BatchResult
+from eddyline.engine.online import RunningEstimate
 from eddyline.engine.standing import Standing
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.routing.report import Report
@@ -26,10 +27,14 @@ class InMemoryEngine:
         self._engine = BatchEngine(job.query, settings, lookups=lookups)
         self._asked = {table.stream.name: table for table in job.asked}
         self._inputs = {i.name: i for i in job.inputs}
-        self._finished = False
+        self._finished, self._estimates = False, settings.estimates == "on"
+        self._totals: dict[str, int] = {}
 
     def open(self, readers: Sequence[StreamReader]) -> bool:
-        """Opens the sinks."""
+        """Opens the sinks. For estimates, counts the rows of the streams that can be counted."""
+        if self._estimates:
+            counted = {reader.stream.name: reader.feed.count() for reader in readers}
+            self._totals = {name: rows for name, rows in counted.items() if rows is not None}
         for sink in self._job.sinks:
             sink.open()
         return True
@@ -59,6 +64,10 @@ class InMemoryEngine:
 
     def stop(self, watch: WatchSweep) -> None:
         """Does nothing: no result is missing."""
+
+    def prefer(self, text: str | None) -> None:
+        """From the next batch on, rows that satisfy this condition come first."""
+        self._engine.preferences.change(text)
 
     def check_memory(self) -> None:
         """Raises JobError if the state of a slot takes more than the setting `memory`."""
@@ -97,6 +106,10 @@ class InMemoryEngine:
     def decisions(self) -> dict[str, int]:
         """Decisions taken so far, by kind."""
         return self._engine.decisions
+
+    def estimates(self, groups: int | None = None) -> tuple[RunningEstimate, ...]:
+        """Estimates of the aggregates of open groups, at most of so many."""
+        return self._engine.estimates(self._totals, groups)
 
     def report(self, seconds: float) -> Report:
         """The work of the eddy so far."""

@@ -21,7 +21,7 @@ from eddyline.cql.places import Place, wrong
 from eddyline.cql.script import Script, parse
 from eddyline.errors import EddylineError, ScriptError, SettingError
 from eddyline.protocol.checkpoint import Checkpoint
-from eddyline.runtime.formats import check_asked, open_sink, open_source
+from eddyline.runtime.formats import TABLES, check_asked, open_sink, open_source, read_whole
 from eddyline.runtime.secrets import check_no_secret
 from eddyline.runtime.sinks.print_rows import PrintSink
 from eddyline.runtime.sinks.sink import Sink
@@ -197,16 +197,16 @@ class _Catalog:
     def bind(self) -> BoundQuery:
         """The query; every table that is asked can be reached."""
         for declaration in self.script.declarations:
-            if declaration.methods:
+            if declaration.methods or (declaration.kind == "SINK" and declaration.format in TABLES):
                 check_no_secret(declaration)  # first: other messages show lines of the script
         query = bind(self.script, self._schema_of, self._python)
         asked = dict.fromkeys(s.stream.name for s in query.sources if s.stream.is_asked)
         for name in asked:
             self.check_asked(self.declaration(name))
         if asked:
-            from eddyline.plan.reachable import missing_binding  # it imports compiled kernels
+            from eddyline.plan.reachable import missing_binding, missing_join  # they import compiled kernels
 
-            if (missing := missing_binding(query)) is not None:
+            if (missing := missing_binding(query) or missing_join(query)) is not None:
                 source, sentence = missing
                 raise wrong(self.script.text, self.script.sources[source].place, sentence)
         return query
@@ -275,14 +275,15 @@ class _Sinks:
                     )
             self._paths[folder] = path
         for source in self._sources:
-            read = source.options.get("path")
-            if path and read and overlap(path, read):
-                raise wrong(
-                    self._script.text,
-                    declaration.place,
-                    f"the path '{path}' is, contains or lies in '{read}', which {source.name} is read from;"
-                    " results need a folder of their own",
-                )
+            for options in (source.options, *(method.options for method in source.methods)):
+                read = options.get("path")
+                if path and read and overlap(path, read):
+                    raise wrong(
+                        self._script.text,
+                        declaration.place,
+                        f"the path '{path}' is, contains or lies in '{read}', which {source.name} is read from;"
+                        " results need a folder of their own",
+                    )
         try:
             sink = self._opener(declaration, schema, self._out)
             if self._begins:
@@ -298,7 +299,8 @@ def _placed(text: str, declaration: Declaration, error: SettingError) -> ScriptE
 
 
 def _with_given(script: Script, given: Mapping[str, GivenInput]) -> Script:
-    """The script with declarations for the streams and tables that Python hands over."""
+    """The script with declarations for the streams and tables that Python hands over. Methods are those of tables that
+    are asked."""
     declared = {d.name.lower() for d in script.declarations}
     for name in given:
         if name.lower() in declared:
@@ -318,4 +320,4 @@ def _with_given(script: Script, given: Mapping[str, GivenInput]) -> Script:
         )
         for name, g in given.items()
     )
-    return replace(script, declarations=(*script.declarations, *extra))
+    return replace(script, declarations=(*map(read_whole, script.declarations), *extra))

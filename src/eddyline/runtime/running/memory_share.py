@@ -44,21 +44,26 @@ def usable_memory(root: Path = Path("/")) -> int:
 
 
 def _limits(root: Path) -> Iterator[int]:
-    """The limits of the control groups of this process, of both versions. A container may see the name that its group
-    has outside, so every folder up to the root of the hierarchy is looked at, whether or not it exists."""
+    for limit in group_files(root, "memory", "memory.max", "memory.limit_in_bytes"):
+        if limit.isdigit():  # "max": no limit
+            yield int(limit)
+
+
+def group_files(root: Path, controller: str, name: str, old_name: str) -> Iterator[str]:
+    """What a file says in each control group of this process, of both versions (`old_name` in the first). A container
+    may see the name that its group has outside, so every folder up to the root of the hierarchy is looked at, whether
+    or not it exists."""
     for line in _read(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            top, name = root / "sys/fs/cgroup", "memory.max"
-        elif "memory" in controllers.split(","):
-            top, name = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+            top, file = root / "sys/fs/cgroup", name
+        elif controller in controllers.split(","):
+            top, file = root / "sys/fs/cgroup" / controller, old_name
         else:
             continue
         folder = top / path.strip("/")
         for some in (folder, *folder.parents):
-            limit = _read(some / name).strip()
-            if limit.isdigit():  # "max": no limit
-                yield int(limit)
+            yield _read(some / file).strip()
             if some == top:
                 break
 

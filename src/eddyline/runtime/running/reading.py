@@ -9,36 +9,46 @@ pieces of one chunk are handed over as one.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eddyline.engine.intake import LARGEST_TIME, event_times, with_time
-from eddyline.runtime.running.feed import Feed, RowOffset
+from eddyline.engine.intake import with_time
+from eddyline.runtime.running.feed import Feed, Offset, RowOffset
 from eddyline.runtime.running.job import JobInput
+from eddyline.runtime.running.time_order import NO_TIME, times_of
 from eddyline.runtime.running.waiting import Waiting
+from eddyline.runtime.sources.source import Mark
 from eddyline.state.log.store import Store
 
 _TURNS = 4
 """About how many turns a stream gets in a batch. Watermarks then differ by only a fraction of a batch."""
 _SMALL = 1024
-_NO_TIME = np.iinfo(np.int64).min
+_ALL = sys.maxsize
 
 
 class StreamReader:
     """Reads one stream: rows are taken in turns, and handed over once per batch."""
 
-    def __init__(self, stream: JobInput, follow: bool = False) -> None:
-        """With `follow` the reader waits for new files."""
+    def __init__(self, stream: JobInput, follow: bool = False, whole: bool = False, most: int | None = None) -> None:
+        """With `follow` the reader waits for new files. A source with offsets of its own gives ranges of about `most`
+        rows; with `whole` a batch has whole ranges only, because a commit can name no place inside one."""
         self.stream = stream
         self.ended = False
         self.watermark: int | None = None
         """The largest event time taken so far, less the lateness."""
-        self.feed = Feed(stream, follow)
+        self.feed = Feed(stream, follow, most)
         self._offset: RowOffset = (0, 0, 0)
+        self._whole = whole and self.feed.has_offsets
+        self._marked: Mapping[str, Any] | None = {} if self.feed.has_offsets else None
+        """The end of the last range that was taken whole, if the source has offsets of its own."""
+        self._mark: Mark | None = None
+        """The end of the range that is being taken, if the current chunk is its last one."""
+        self._handed: Mapping[str, Any] | None = self._marked
         self._began = False
         self._rows: pa.RecordBatch | None = None
         self._times: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -46,19 +56,30 @@ class StreamReader:
         self._ready: list[pa.RecordBatch] = []
         self._dead: list[pa.RecordBatch] = []
 
-    def start_at(self, offset: RowOffset, store: Store) -> None:
+    def start_at(self, offset: Offset, store: Store) -> None:
         """Continue where an earlier run ended; the store is its checkpoint."""
-        self._offset = offset
+        if isinstance(offset, Mapping):
+            self._marked = self._handed = offset
+        else:
+            self._offset = offset
         self.feed.start_at(offset, store)
 
     @property
-    def offset(self) -> RowOffset:
-        """How far the stream was taken; the start of the next file if the current one has no more rows."""
+    def offset(self) -> Offset:
+        """How far the stream was taken; the start of the next file if the current one has no more rows. Of a source
+        with offsets of its own the end of the last range; `complete` takes the rest of a range."""
+        if self._marked is not None:
+            return self._mark.offset if self._mark is not None and self._used_up() else self._marked
         if self._began and self._used_up():
             self.feed.ready()  # finds out whether the file has more rows
             if self.feed.done > self._offset[0]:
                 return self.feed.done, 0, 0
         return self._offset
+
+    @property
+    def moved(self) -> bool:
+        """Whether a commit would note another offset than the last one, with rows or without."""
+        return self._whole and self.offset != self._handed
 
     @property
     def backlog(self) -> int:
@@ -77,15 +98,18 @@ class StreamReader:
         if self._used_up():
             self._finish_chunk()
             self._rows = None
+            if self._mark is not None:
+                self._marked, self._mark = self._mark.offset, None
             chunk = self.feed.next()
             if chunk is None:
                 self.ended = True
                 return 0
+            self._mark = chunk.mark
             self._count(0, 0 if chunk.dead is None else chunk.dead.num_rows)
             if chunk.dead is not None:
                 self._dead.append(chunk.dead)
             self._rows, self._start, self._stop = with_time(self.stream.stream, chunk.rows), 0, 0
-            self._times = _times(self._rows, self.stream.stream.time or "")
+            self._times = times_of(self._rows, self.stream.stream.time or "")
             if chunk.rows.num_rows == 0:
                 return 0 if chunk.dead is None else int(chunk.dead.num_rows)
         assert self._rows is not None
@@ -93,14 +117,25 @@ class StreamReader:
         newest = int(self._times[self._stop : self._stop + taken].max())
         self._stop += taken
         self._count(taken, 0)
-        if newest != _NO_TIME:
+        if newest != NO_TIME:
             newest -= self.stream.lateness
             self.watermark = newest if self.watermark is None else max(self.watermark, newest)
+        return taken
+
+    def complete(self) -> int:
+        """Takes the rest of the range that the batch has begun, if it must have whole ones; returns how many rows."""
+        taken = 0
+        while self._whole and not self.ended and self._rows is not None and not (self._mark and self._used_up()):
+            taken += self.take(_ALL)
         return taken
 
     def hand_over(self) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
         """The readable and the dead rows taken since the last call."""
         self._finish_chunk()
+        if self._whole:
+            offset = self.offset
+            assert isinstance(offset, Mapping)
+            self._handed = offset
         ready, dead = self._ready, self._dead
         self._ready, self._dead = [], []
         return _together(ready), dead
@@ -120,20 +155,23 @@ class StreamReader:
             self._start = self._stop
 
 
-def gather(readers: Sequence[StreamReader], rows: int, waiting: Waiting) -> tuple[int, list[str]]:
+def gather(
+    readers: Sequence[StreamReader], rows: int, waiting: Waiting, answers: bool = False
+) -> tuple[int, list[str]]:
     """Takes about `rows` rows, in turns. Returns how many, and the streams that may have more. A silent stream is not
-    asked again in this batch."""
+    asked again in this batch. If rows wait for `answers`, the batch has begun, also while all streams are silent."""
     waiting.begin()
     step = max(1, rows // (_TURNS * len(readers)))
     asked = [r for r in readers if not r.ended]
     total = 0
     while asked and total < rows:
         reader = min(asked, key=_behind)
-        begun = functools.partial(_begun, asked, total)
+        begun = functools.partial(_begun, asked, total + answers)
         taken = reader.take(min(step, rows - total)) if waiting.until_ready(reader, begun) else 0
         total += taken
         if taken == 0:
             asked.remove(reader)
+    total += sum(reader.complete() for reader in readers)
     return total, [reader.stream.name for reader in asked]
 
 
@@ -153,12 +191,4 @@ def _begun(readers: Sequence[StreamReader], taken: int) -> bool:
 
 
 def _behind(reader: StreamReader) -> int:
-    return _NO_TIME if reader.watermark is None else reader.watermark
-
-
-def _times(rows: pa.RecordBatch, column: str) -> NDArray[np.int64]:
-    """Event times in microseconds; _NO_TIME where the engine could not read the time."""
-    times = rows.column(column)
-    found = event_times(times)
-    readable = pc.is_valid(times).to_numpy(zero_copy_only=False) & (np.abs(found) <= LARGEST_TIME)
-    return np.where(readable, found, _NO_TIME)
+    return NO_TIME if reader.watermark is None else reader.watermark

@@ -17,7 +17,7 @@ from eddyline.runtime.reporting.metrics import Metrics
 from eddyline.runtime.reporting.reporter import Reporter
 from eddyline.runtime.reporting.summary import Course, Progress, Summary
 from eddyline.runtime.running.batch_size import BatchSize
-from eddyline.runtime.running.check import flushes
+from eddyline.runtime.running.check import check_estimates, flushes
 from eddyline.runtime.running.engine import Engine, Read, WatchSweep
 from eddyline.runtime.running.failures import told
 from eddyline.runtime.running.feed import Feed
@@ -35,6 +35,10 @@ class Runner(Protocol):
 
     def run(self, stop: Callable[[], bool], watch: Callable[[Progress], None]) -> Summary:
         """Runs to the end of the streams, or until `stop()` returns True. Calls `watch` after every batch."""
+
+    def prefer(self, text: str | None) -> None:
+        """From the next batch on, rows that satisfy this condition come first; None: none do. SettingError if it is
+        wrong. Any thread may call it."""
 
 
 class _Stopped(Exception):
@@ -60,9 +64,10 @@ class LocalRunner:
         self._settings, self._follow, self._keeps = settings, follow, checkpoint is not None
         self._course, self._clock = Course(clock, began), clock
         self._engine = _engine(job, settings, checkpoint)
-        self._readers = [StreamReader(i, follow) for i in job.inputs if i.time is not None]
+        keeps, most = self._keeps, settings.batch_rows
+        self._readers = [StreamReader(i, follow, keeps, most) for i in job.inputs if i.time is not None]
         self._tables = [(i.name, Feed(i)) for i in job.inputs if i.time is None]
-        self.reporter = Reporter(job.query, self._engine, self._course, settings.memory)
+        self.reporter = Reporter(job.query, self._engine, self._course, settings.memory, settings.slots or 1)
 
     def run(
         self, stop: Callable[[], bool] = lambda: False, watch: Callable[[Progress], None] = lambda progress: None
@@ -88,6 +93,10 @@ class LocalRunner:
         self._course.look()
         return self.reporter.summary(stopped)
 
+    def prefer(self, text: str | None) -> None:
+        """From the next batch on, rows that satisfy this condition come first."""
+        self._engine.prefer(text)
+
     def _run(self, feeds: list[Feed], stop: Callable[[], bool], watch: Callable[[Progress], None]) -> bool:
         """Reads to the end of the streams; returns whether the run was stopped before."""
         flush = flushes(self._settings, self._keeps)
@@ -108,23 +117,24 @@ class LocalRunner:
         while len(ended) < len(self._readers):
             if stop():
                 return True
-            taken, unread = gather(self._readers, size.rows, waiting)
+            taken, unread = gather(self._readers, size.rows, waiting, self._engine.waits)
             if taken == 0 and stop():
                 return True
             now_ended = {r.stream.name for r in self._readers if r.ended} - ended
             ended |= now_ended
-            if taken == 0 and not flush and not self._engine.waits:
+            moved = any(reader.moved for reader in self._readers)
+            if taken == 0 and not flush and not self._engine.waits and not moved:
                 continue  # there is nothing new
             # A stream that is not flushed may continue in another run.
-            backlog = sum(reader.backlog for reader in self._readers) // (self._settings.slots or 1)
-            pressure = Pressure(backlog, size.busy)
+            self._course.backlog = backlog = sum(reader.backlog for reader in self._readers)
+            pressure = Pressure(backlog // (self._settings.slots or 1), size.busy)
             self._engine.batch(self._stream_rows(), now_ended if flush else (), unread, pressure)
             self._course.batches += 1
             self._engine.check_memory()
             size.observe(self._course.look() - waiting.seconds, taken)
             size.fit(self._engine.most_rows)
             watch(self.reporter.progress())
-        while self._engine.waits and not flush:
+        while self._engine.waits:
             if stop():
                 return True
             self._engine.batch((), (), ())  # answers
@@ -168,7 +178,9 @@ class LocalRunner:
 
 def _engine(job: Job, settings: Settings, checkpoint: str | None) -> Engine:
     """Make the engine. Each kind is imported only when it is needed, so that a short job starts quickly."""
-    if checkpoint is None and not _spills(job, settings):
+    spills = _spills(job, settings)
+    check_estimates(settings, checkpoint is not None, spills)
+    if checkpoint is None and not spills:
         from eddyline.runtime.running.in_memory_engine import InMemoryEngine
 
         return InMemoryEngine(job, settings)

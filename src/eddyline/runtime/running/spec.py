@@ -26,6 +26,7 @@ from eddyline.protocol.home import Home, checkpoint_at
 from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.protocol.packing import REASON
 from eddyline.runtime.access.job_lookups import lookups_of
+from eddyline.runtime.formats import read_whole
 from eddyline.runtime.options import Options
 from eddyline.runtime.running.handed_over import folder_of
 from eddyline.runtime.running.modules import import_all
@@ -87,7 +88,7 @@ class Spec:
         for name, (time, late) in self.given.items():
             kind, path = "TABLE" if time is None else "STREAM", folder_of(self.checkpoint, name)
             extra.append(Declaration(kind, name, None, "parquet", {"path": path}, time, late, None, None, start))
-        return Script(**{**script.__dict__, "declarations": (*script.declarations, *extra)})
+        return Script(**{**script.__dict__, "declarations": (*map(read_whole, script.declarations), *extra)})
 
     def schema(self, name: str) -> pa.Schema:
         """The columns of a stream or table."""
@@ -136,7 +137,7 @@ class Spec:
             return sinks[outlet].stage(name, batches)
 
         checkpoint, settings = checkpoint_at(self.checkpoint), Settings(**self.settings)
-        lookups = lookups_of(query, self.script.declarations, durable=True)
+        lookups = lookups_of(query, self.script.declarations)
         where = self.slots, checkpoint, self.arenas, stage, self.anywhere
         return Home(query, settings, *where, _plans, lookups=lookups)
 

@@ -5,7 +5,8 @@ the batch is published, and when a job starts. The names of published files have
 again, files of batches after the newest commit are deleted, and written again with the same rows.
 
 Other sinks get the rows of a batch after they were staged in the checkpoint; they may get a batch again if the job dies
-between that and the commit.
+between that and the commit. Sinks that keep the number of a batch get it after the commit
+(runtime/running/deliveries.py).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from eddyline.runtime.sinks.files import FileOptions, repeating
 from eddyline.runtime.sinks.folder import Folder
 from eddyline.runtime.sinks.parts import PartWriter
 from eddyline.runtime.sources.paths import why
+from eddyline.runtime.staged_types import restored, storable
 from eddyline.state.log.store import Store
 
 
@@ -143,13 +145,18 @@ class HandOver:
 
     def stage(self, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
         out = pa.BufferOutputStream()
-        pq.write_table(pa.Table.from_batches(batches, self._schema), out, use_dictionary=repeating(self._schema))
+        rows = storable(pa.Table.from_batches(batches, self._schema))
+        pq.write_table(rows, out, use_dictionary=repeating(self._schema))
         self._store.write(f"{self._folder}/{name}.parquet", out.getvalue())
         return [f"{self._folder}/{name}.parquet"]
 
     def staged(self, file: str) -> pa.Table:
-        """The rows of a file, cast back to their types: parquet has no timestamps in seconds, for example."""
-        return pq.read_table(pa.BufferReader(self._store.read(file))).cast(self._schema)
+        """The rows of a file, in their types."""
+        return restored(pq.read_table(pa.BufferReader(self._store.read(file))), self._schema)
+
+    def has(self, file: str) -> bool:
+        """Whether a staged file is there: it is deleted after its rows were given."""
+        return self._store.exists(file)
 
     def publish(self, batch: int, files: Sequence[str]) -> None:
         if files:

@@ -12,7 +12,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from eddyline.bound.as_text import as_text
-from eddyline.bound.types import sql_type
+from eddyline.bound.types import MONTHS, sql_type
 from eddyline.cql.declaration import Declaration
 from eddyline.errors import SettingError
 from eddyline.runtime.options import Options
@@ -83,6 +83,11 @@ def check_columns(options: FileOptions, schema: pa.Schema) -> None:
         if format_ == "csv" and (pa.types.is_nested(field.type) or is_bytes(field.type)):
             raise SettingError(
                 f"csv cannot hold a column of type {sql_type(field.type)}, as {field.name} is; use parquet or json"
+            )
+        if format_ == "parquet" and field.type == MONTHS:
+            raise SettingError(
+                f"parquet cannot hold an INTERVAL with months, as {field.name} may be; use csv or json, or a number"
+                " of months"
             )
         if format_ == "json" and not writable(field.type):
             raise SettingError(

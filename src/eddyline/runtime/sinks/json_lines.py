@@ -31,18 +31,18 @@ def lines(batch: pa.RecordBatch) -> pa.Array:
     for place, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
         parts += [
             ("," if place else "{") + json.dumps(name, ensure_ascii=False) + ":",
-            pc.coalesce(_values(column), "null"),
+            pc.coalesce(json_values(column), "null"),
         ]
     if not parts:
         return pa.array(["{}"] * batch.num_rows, pa.string())
     return pc.binary_join_element_wise(*parts, "}", "")
 
 
-def _values(column: pa.Array) -> pa.Array:
+def json_values(column: pa.Array) -> pa.Array:
     """Each value as JSON text, NULL as NULL."""
     type_ = column.type
     if pa.types.is_dictionary(type_):
-        return _values(column.dictionary_decode())
+        return json_values(column.dictionary_decode())
     if pa.types.is_boolean(type_) or pa.types.is_integer(type_) or pa.types.is_decimal(type_):
         return pc.cast(column, pa.string())
     if pa.types.is_floating(type_):

@@ -6,7 +6,8 @@ an incomplete file, because a file gets its name when it is complete.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -29,6 +30,48 @@ class Sink(Protocol):
 
     def abandon(self) -> None:
         """The job failed, perhaps after `close`: keep the published files, and remove everything else."""
+
+
+ReadRows = Callable[[], Iterator[pa.RecordBatch]]
+"""Reads rows; it can be called again."""
+
+
+@dataclass(frozen=True)
+class BatchOwner:
+    """Whose batches a sink counts: an outlet of a job with a checkpoint.
+
+    >>> BatchOwner("3f2a", "late-orders").name
+    'eddyline-3f2a-late-orders'
+    """
+
+    job: str
+    """The id of the checkpoint."""
+    outlet: str
+
+    @property
+    def name(self) -> str:
+        """A name that no other owner has."""
+        return f"eddyline-{self.job}-{self.outlet}"
+
+
+@runtime_checkable
+class TakesBatches(Sink, Protocol):
+    """A sink that keeps the number of a batch with its rows, and recognises a batch that comes again by it."""
+
+    @property
+    def name(self) -> str:
+        """What it writes to, for messages."""
+
+    def begin(self, owner: BatchOwner, last: int | None) -> None:
+        """A run begins of a job whose newest commit is of batch `last`; None if there is no commit. No other run of the
+        job may write from now on."""
+
+    def newest_batch(self, owner: BatchOwner) -> int | None:
+        """The newest batch of this owner that the sink has."""
+
+    def take_batch(self, owner: BatchOwner | None, batch: int, rows: ReadRows) -> None:
+        """Add the rows of a batch and its number in one step, unless the sink has the batch. Without an owner the
+        batch comes once, and its number is not kept."""
 
 
 @runtime_checkable

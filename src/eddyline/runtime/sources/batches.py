@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
@@ -16,7 +17,10 @@ Batches: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable
 """The types that a program may give; Any stands for a DataFrame of pandas or polars and other objects with
 `__arrow_c_stream__`."""
 
-_FRAME = "pandas."
+_PANDAS, _POLARS, _DUCKDB = "pandas.", "polars.", ("duckdb", "_duckdb")
+_UNREADABLE = ("Object", "Int128", "UInt128")
+"""Types of polars that Arrow does not have, as polars writes them."""
+_COLUMN = re.compile(r"Conversion failed for column (.*) with type (.*)")
 
 
 @runtime_checkable
@@ -57,14 +61,18 @@ def as_batches(given: Batches) -> pa.Table | pa.RecordBatch | ArrowStream | Iter
     """Rows given by a program, as batches; SettingError if the object is of no supported kind."""
     if isinstance(given, pa.Table | pa.RecordBatch | list | tuple | Iterator):
         return given
-    if type(given).__module__.startswith(_FRAME) and isinstance(given, PandasFrame):
+    module = type(given).__module__
+    if module.startswith(_PANDAS) and isinstance(given, PandasFrame):
         return _of_pandas(given)
+    if module.startswith(_POLARS):
+        _check_polars(given)
     if isinstance(given, HasArrowStream):
-        return ArrowStream(given)
-    if not isinstance(given, Iterable) or isinstance(given, str | bytes | dict):
+        # Relations of one connection cannot be read side by side, so each is read here.
+        return ArrowStream(given).reader().read_all() if module.startswith(_DUCKDB) else ArrowStream(given)
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | dict) or module.startswith(_PANDAS):
         raise SettingError(
-            "a stream or a table is a pyarrow table, a DataFrame of pandas, polars or Spark, or an iterable of pyarrow"
-            f" record batches, not {shown(given)}"
+            "a stream or a table is a pyarrow table, a DataFrame of pandas, polars or Spark, a relation of DuckDB, or"
+            f" an iterable of pyarrow record batches, not {shown(given)}"
         )
     return given
 
@@ -73,9 +81,36 @@ def _of_pandas(frame: Any) -> pa.Table:
     """A pandas DataFrame as a table: its columns, and the levels of its index that have names."""
     named = [name for name in frame.index.names if name is not None]
     try:
-        return pa.Table.from_pandas(frame.reset_index(named) if named else frame, preserve_index=False)
+        frame = frame.reset_index(named) if named else frame
+        for at, type_ in enumerate(frame.dtypes):
+            if str(type_).startswith("period["):
+                raise SettingError(f"column {frame.columns[at]} has periods; use its .dt.to_timestamp()")
+        _check_names([str(name) for name in frame.columns])
+        return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, ValueError, TypeError) as error:
+        for found in (_COLUMN.fullmatch(str(arg)) for arg in error.args):
+            if found is not None:
+                raise SettingError(
+                    f"column {found[1]} of the DataFrame of pandas, with values of type {found[2]}, cannot be read as"
+                    f" Arrow: {error.args[0]}"
+                ) from None
         raise SettingError(f"the DataFrame of pandas cannot be read as Arrow: {said(error)}") from None
+
+
+def _check_polars(given: Any) -> None:
+    """SettingError for a frame of polars that has no rows yet, or columns that Arrow cannot have."""
+    if type(given).__name__ == "LazyFrame":
+        raise SettingError("a LazyFrame of polars has no rows yet; use its .collect()")
+    for name, type_ in getattr(given, "schema", {}).items():
+        if str(type_) in _UNREADABLE:
+            raise SettingError(f"column {name} of the DataFrame of polars has type {type_}, which Arrow has not")
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """SettingError if two columns have the same name."""
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise SettingError(f"there are two columns {name}; give one of them another name")
 
 
 class BatchSource:
@@ -105,12 +140,16 @@ class BatchSource:
                 raise SettingError(f"a stream yields pyarrow record batches, not {type(first).__name__}")
             schema = first.schema
             self._batches = itertools.chain([first], self._batches)
+        _check_names(schema.names)
+        for field in schema:
+            if pa.types.is_union(field.type):
+                raise SettingError(f"column {field.name} has type {field.type}, which a query cannot read")
         self.schema = pa.schema([pa.field(field.name, _readable(field.type)) for field in schema])
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """The batches, each with the wanted columns in the types of the schema."""
         for batch in self.raw(wanted):
-            yield chunk_of(self.schema, wanted, dict(zip(wanted.columns, batch.columns, strict=True)), batch.num_rows)
+            yield chunk_of_batch(self.schema, wanted, batch)
 
     def raw(self, wanted: Wanted) -> Iterator[pa.RecordBatch]:
         """The batches, each with the wanted columns in the batch's own types."""
@@ -123,6 +162,11 @@ class BatchSource:
             arrays = [batch.column(name) for name in wanted.columns]
             arrays = [a if _readable(a.type) == a.type else _readably(a) for a in arrays]
             yield pa.RecordBatch.from_arrays(arrays, list(wanted.columns))
+
+
+def chunk_of_batch(schema: pa.Schema, wanted: Wanted, batch: pa.RecordBatch) -> Chunk:
+    """A batch with the wanted columns, in the types of the schema."""
+    return chunk_of(schema, wanted, dict(zip(wanted.columns, batch.columns, strict=True)), batch.num_rows)
 
 
 def _readable(type_: pa.DataType) -> pa.DataType:

@@ -44,6 +44,17 @@ class CsvFormat:
         """The whole file as one piece."""
         return [text_piece(file)]
 
+    def count(self, file: Found) -> int:
+        """The number of rows of a file, by its lines."""
+        try:
+            path = Path(file.path)
+            texts = self._texts(path, self._layout(path)[1])
+            if self._options.multi_line:
+                return sum(len(self._options.rows(text)) + len(unclosed) for text, unclosed in texts)
+            return sum(text.count(b"\n") or text.count(b"\r") for text, _ in texts)
+        except (pa.ArrowException, OSError) as error:
+            raise CorruptFile(f"{file.path} cannot be read as csv: {why(error)}") from None
+
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of the file."""
         return self.read_file(piece.file, wanted)

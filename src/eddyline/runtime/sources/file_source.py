@@ -37,6 +37,9 @@ class FileFormat(Protocol):
     def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
         """The pieces of a file."""
 
+    def count(self, file: Found) -> int:
+        """The number of rows of a file; text is read for it. CorruptFile if it cannot be read."""
+
     def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a file; CorruptFile if it cannot be read."""
 
@@ -81,6 +84,13 @@ class FileSource:
             self._told.add(file.path)
             _log.warning("%s has no end yet, and is read when its writer has finished it", file.path)
         return False
+
+    def count(self) -> int | None:
+        """The number of rows of all files; None if more files may come, or if one cannot be read."""
+        try:
+            return None if self._follow else sum(self._format.count(file) for file in self.found())
+        except CorruptFile:
+            return None
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """All rows, file after file."""

@@ -65,6 +65,10 @@ class _InFolders:
         """The pieces of a file."""
         return self._files.pieces(file, time)
 
+    def count(self, file: Found) -> int:
+        """The number of rows of a file."""
+        return self._files.count(file)
+
     def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a file."""
         return self._with_values(file, self._files.read_file(file, self._of_files(wanted)), wanted)

@@ -1,10 +1,4 @@
-"""Newline-delimited JSON, a block of lines at a time.
-
-Arrow parses a clean block at once. A block that Arrow refuses is halved until the refused part is small, and that part
-is read line by line: each value's text is then cast as in csv. Reading by line accepts everything that Arrow accepts,
-with the same values, so the places of the cuts do not matter. A key that a line does not have is NULL. Values for which
-JSON has no notation are read as the json sink writes them.
-"""
+"""Files of newline-delimited JSON, a block of lines at a time (json_text.py reads the lines)."""
 
 from __future__ import annotations
 
@@ -14,24 +8,19 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.json as pjson
 
 from eddyline.errors import CorruptFile, JobError, SettingError
-from eddyline.runtime.sources.columns import chunk_of, inferred
-from eddyline.runtime.sources.json_values import from_json, inner, is_bytes, needs_care
+from eddyline.runtime.sources.columns import inferred
+from eddyline.runtime.sources.json_text import JsonText
 from eddyline.runtime.sources.paths import files, filled, why
-from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, dead_rows, no_rows, text_piece
-from eddyline.runtime.sources.text import is_utf8
+from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, text_piece
 
 _BLOCK = 1 << 20
 _ARRAY = re.compile(rb"\s*\[\s*(\{|$)")
 """The beginning of a file that is one array; any other line that is an array is a dead row."""
-_SMALL = 64
-_HALVINGS = 64
-"""After this many refusals in one block the rest of it is read line by line: halving would cost more than it saves."""
 
 
 class JsonFormat:
@@ -49,88 +38,19 @@ class JsonFormat:
         """The whole file as one piece."""
         return [text_piece(file)]
 
+    def count(self, file: Found) -> int:
+        """The number of rows of a file: its lines that are not blank."""
+        return sum(len(lines) for lines in _blocks(Path(file.path)))
+
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of the file."""
         return self.read_file(piece.file, wanted)
 
     def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a file."""
-        careful = any(needs_care(self.schema.field(name).type) for name in wanted.columns)
+        text = JsonText(self.schema)
         for lines in _blocks(Path(file.path)):
-            if careful:
-                yield from self._carefully(lines, wanted)
-            else:
-                yield from self._parse(lines, wanted, [_HALVINGS])
-
-    def _parse(self, lines: list[bytes], wanted: Wanted, halvings: list[int]) -> Iterator[Chunk]:
-        table = _quickly(lines, self.schema, wanted)
-        if table is not None:
-            raw = {name: table.column(name).combine_chunks() for name in wanted.columns}
-            yield chunk_of(self.schema, wanted, raw, table.num_rows, from_json)
-        elif len(lines) <= _SMALL or halvings[0] <= 0:
-            yield from self._carefully(lines, wanted)
-        else:
-            halvings[0] -= 1
-            middle = len(lines) // 2
-            yield from self._parse(lines[:middle], wanted, halvings)
-            yield from self._parse(lines[middle:], wanted, halvings)
-
-    def _carefully(self, lines: list[bytes], wanted: Wanted) -> Iterator[Chunk]:
-        nested = [name for name in wanted.columns if pa.types.is_nested(self.schema.field(name).type)]
-        values: dict[str, list[Any]] = {name: [] for name in wanted.columns}
-        reasons: list[str] = []
-        for line in lines:
-            try:
-                row = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
-                whole = json.loads(line) if nested else row
-                if not isinstance(row, dict):
-                    raise ValueError("not an object")
-                types = {name: self.schema.field(name).type for name in nested}
-                deep = {name: pa.scalar(inner(whole.get(name), type_), type_) for name, type_ in types.items()}
-            except (ValueError, TypeError, ArithmeticError, RecursionError, pa.ArrowException) as error:
-                text = line.decode("utf-8", errors="replace")
-                reasons.append(f"not a JSON object of this stream ({why(error)}): {text}")
-                continue
-            for name, column in values.items():
-                column.append(deep[name].as_py() if name in deep else _text(row.get(name)))
-        if reasons:
-            shape = pa.RecordBatch.from_arrays([pa.nulls(len(reasons), pa.string())], names=[self.schema.names[0]])
-            yield Chunk(no_rows(self.schema, wanted), dead_rows(self.schema, shape, pa.array(reasons, pa.string())))
-        raw = {
-            name: pa.array(column, self.schema.field(name).type if name in nested else pa.string())
-            for name, column in values.items()
-        }
-        yield chunk_of(self.schema, wanted, raw, len(lines) - len(reasons), from_json)
-
-
-def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value)
-
-
-def _quickly(lines: list[bytes], schema: pa.Schema, wanted: Wanted) -> pa.Table | None:
-    """The lines as Arrow parses them; None if Arrow cannot, or finds a number of rows other than that of lines."""
-    fields = [pa.field(name, _wire_type(schema.field(name).type)) for name in wanted.columns]
-    options = pjson.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
-    block = b"\n".join(lines)
-    if not is_utf8(block):  # Arrow would accept such texts
-        return None
-    reading = pjson.ReadOptions(use_threads=False, block_size=len(block) + 1)
-    try:
-        table = pjson.read_json(io.BytesIO(block), reading, options)
-    except pa.ArrowException:
-        return None
-    return table if table.num_rows == len(lines) else None
-
-
-def _wire_type(type_: pa.DataType) -> pa.DataType:
-    """The type to request from Arrow: Arrow reads dates as numbers and bytes as plain text, and knows no zones and no
-    dictionaries."""
-    zoned = pa.types.is_timestamp(type_) and type_.tz is not None
-    if zoned or pa.types.is_date(type_) or pa.types.is_dictionary(type_) or is_bytes(type_):
-        return pa.string()
-    return type_
+            yield from text.chunks(lines, wanted)
 
 
 def _blocks(path: Path) -> Iterator[list[bytes]]:

@@ -51,6 +51,13 @@ class ParquetFormat:
         opened.close()
         return found
 
+    def count(self, file: Found) -> int:
+        """The number of rows of a file, from its footer."""
+        opened = _open(Path(file.path))
+        rows = int(opened.metadata.num_rows)
+        opened.close()
+        return rows
+
     def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a file."""
         return self._read_file(Path(file.path), wanted, None)

@@ -35,7 +35,7 @@ from eddyline.runtime.sources.columns import chunk_of
 from eddyline.runtime.sources.json_values import is_bytes
 from eddyline.runtime.sources.redis_connection import Connection, NoSuchKey, server_of
 from eddyline.runtime.sources.resp import BULK, LIST, Reply
-from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows, no_rows
+from eddyline.runtime.sources.source import Chunk, Mark, Wanted, dead_rows, marked, no_rows, ranges
 from eddyline.runtime.sources.text import Bad, cast_or_null, readable_type
 
 _PAGE = 8192
@@ -158,14 +158,13 @@ class RedisStream:
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """All rows, in the order of their ids."""
-        at = BEGINNING
+        return self.read_from(BEGINNING, wanted)
+
+    def read_from(self, start: KeyOffsets, wanted: Wanted, most: int | None = None) -> Iterator[Chunk]:
+        """The rows after an offset, in the order of their ids. The last chunk of each range has a mark."""
         try:
-            while not self.ended(at):
-                end = self.plan(at, self._page)
-                if end == at:
-                    self._sleep(_POLL)
-                yield from self.read_between(at, end, wanted)
-                at = end
+            for at, end in ranges(self, start, most or self._page, lambda: self._sleep(_POLL)):
+                yield from marked(self.read_between(at, end, wanted), Mark(end), self.schema, wanted)
         finally:
             self.close()
 

@@ -7,21 +7,34 @@ so declaring a dead-letter output never changes a result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from eddyline.bound.as_text import as_text
+from eddyline.bound.types import sql_type
+from eddyline.errors import SettingError
+from eddyline.runtime.sources.text import readable_type
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The end of a range of an `OffsetSource`: its offset, and about how many rows wait after it."""
+
+    offset: Any
+    backlog: int = 0
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of a source: readable rows, and dead rows as text with their reasons (see `dead_schema`)."""
+    """A piece of a source: readable rows, and dead rows as text with their reasons (see `dead_schema`). It has a mark
+    if a range of the source ends with it."""
 
     rows: pa.RecordBatch
     dead: pa.RecordBatch | None = None
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +130,9 @@ class OffsetSource(Source, Protocol):
     def read_piece(self, piece: Any, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a piece."""
 
+    def read_from(self, start: Any, wanted: Wanted, most: int | None = None) -> Iterator[Chunk]:
+        """The rows after an offset, in ranges of about `most` rows; the last chunk of each range has a mark."""
+
     def close(self) -> None:
         """Release connections: no more rows are needed now."""
 
@@ -131,12 +147,30 @@ class Blocking(Protocol):
 
 
 @runtime_checkable
+class Counted(Protocol):
+    """A source that may know how many rows it has before they are read."""
+
+    def count(self) -> int | None:
+        """The number of all rows, also of those that cannot be read; None: not known."""
+
+
+@runtime_checkable
 class Framed(Protocol):
     """A source whose rows only Spark can read."""
 
     @property
     def frame(self) -> Any:
         """The DataFrame."""
+
+
+def check_readable(format_: str, schema: pa.Schema) -> None:
+    """SettingError for a column whose values cannot be read from text of a format."""
+    for field in schema:
+        nested = format_ == "json" and pa.types.is_nested(field.type)
+        if not nested and not readable_type(field.type):
+            raise SettingError(
+                f"column {field.name}: a value of type {sql_type(field.type)} cannot be read from {format_}"
+            )
 
 
 _LINE = 64
@@ -151,6 +185,30 @@ def text_piece(file: Found) -> Piece:
 def no_rows(schema: pa.Schema, wanted: Wanted) -> pa.RecordBatch:
     """The readable rows of a chunk that has only dead ones."""
     return pa.RecordBatch.from_pylist([], schema=pa.schema([schema.field(name) for name in wanted.columns]))
+
+
+def ranges(source: OffsetSource, start: Any, limit: int, wait: Callable[[], None]) -> Iterator[tuple[Any, Any]]:
+    """Ranges of about `limit` rows, one after the other, until the source has ended. Where there are no rows now it
+    waits."""
+    at = start
+    while not source.ended(at):
+        end = source.plan(at, limit)
+        if end == at:
+            wait()
+            continue
+        yield at, end
+        at = end
+
+
+def marked(chunks: Iterable[Chunk], mark: Mark, schema: pa.Schema, wanted: Wanted) -> Iterator[Chunk]:
+    """The chunks of a range that are not empty, the last one with a mark; an empty one with the mark if all are."""
+    last: Chunk | None = None
+    for chunk in chunks:
+        if chunk.rows.num_rows or chunk.dead is not None:
+            if last is not None:
+                yield last
+            last = chunk
+    yield replace(last or Chunk(no_rows(schema, wanted)), mark=mark)
 
 
 def dead_schema(schema: pa.Schema) -> pa.Schema:

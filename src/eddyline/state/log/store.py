@@ -54,6 +54,8 @@ class Store:
         except (pa.ArrowException, OSError, ValueError) as error:
             raise SettingError(f"cannot use {root} for a checkpoint: {error}") from None
         self.local = isinstance(self._fs, pafs.LocalFileSystem)
+        if self.local and os.path.exists(self._base) and not os.path.isdir(self._base):
+            raise SettingError(f"cannot use {root} for a checkpoint: it is a file, not a folder")
         self._renames = self._fs.type_name not in OBJECT_STORES
         self._held: int | None = None
 

@@ -67,6 +67,10 @@ class GenerateSource:
         """Whether neither `rows` nor `duration` bounds it."""
         return self._rows is None
 
+    def count(self) -> int | None:
+        """The number of rows; None if it never ends."""
+        return self._rows
+
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """The rows; all columns are drawn, so that a query's choice of columns does not change their values."""
         block = 0

@@ -1,0 +1,100 @@
+// The panels that are tables: plans, packets, streams, and what the run is.
+
+import { bytes, clock, full, lasting, num, percent, stamp, valued } from "./words.js";
+import { byId, h, redraw, table } from "./page.js";
+import { verdict } from "./store.js";
+import { PAID } from "./changes.js";
+
+export function drawPlans(store, view, open) {
+  const t = view.t, tree = store.detail(t)?.tree ?? "";
+  byId("plan-now").textContent = tree ? `Now: ${tree}` : "";
+  const found = store.decisions.filter((one) => one.family === "plan" && !one.isMinor && one.t <= t + 1e-9);
+  const kept = store.decisions.filter((one) => one.stays && one.t <= t + 1e-9);
+  redraw(byId("plans"), `${found.length} ${kept.length} ${found.map(verdict).join()}`, () => {
+    if (!found.length) return h("p.muted", {}, kept.length ? `No change so far. ${keptText(kept)}` : "No change so far.");
+    const rows = [...found].reverse().map((one) => {
+      const [, slot, plans] = one.what.match(/^(slot \d+: )?(.*)$/s), [before, after] = plans.split(/\s*→\s*/), cost = costs(one), last = one.outcomes.at(-1);
+      return [
+        [h("button.link", { type: "button", onclick: () => open(one) }, clock(one.t)), slot ? h("span.sub", {}, slot.slice(0, -2)) : null],
+        h("span.plan-text", {}, before, h("span.sub", {}, "→ "), h("strong", {}, after)), h("span.few", {}, one.why),
+        cost.predicted, last ? last.what : h("span.muted", {}, "not yet"), badge(one),
+      ];
+    });
+    return [table(["When", "From → to", "Why", "Predicted", "Measured afterwards", "Verdict"], rows, { mark: (n) => n === 0 }), h("p.hint", {}, keptText(kept))];
+  });
+}
+
+const keptText = (kept) => (kept.length ? `${kept.length} more times a plan was looked for and the present one kept, last at ${clock(kept.at(-1).t)}.` : "");
+
+function badge(one) {
+  const paid = verdict(one);
+  return h("span.badge", { "data-paid": paid }, PAID[paid] || "open");
+}
+
+/** What the plan found was expected to cost, beside the plan before. */
+function costs(one) {
+  const all = { ...one.measured, ...one.expected }, said = [];
+  if (Number.isFinite(all.cpu)) said.push(`${Number.isFinite(all["cpu now"]) ? `${num(all["cpu now"])} → ` : ""}${num(all.cpu)} of a core`);
+  if (Number.isFinite(all.memory)) said.push(`${Number.isFinite(all["memory now"]) ? `${bytes(all["memory now"])} → ` : ""}${bytes(all.memory)}`);
+  return { predicted: said.length ? said.map((text, n) => h(n ? "span.sub" : "span", {}, text)) : Object.entries(one.expected).map(([k, v]) => `${k} ${valued(k, v)}`).join(", ") };
+}
+
+export function drawPackets(store, view) {
+  const detail = store.detail(view.t), packets = (detail?.packets ?? []).filter((one) => one.packets > 0 || one.occupancy > 0);
+  redraw(byId("packets"), `${detail?.t}`, () => {
+    if (!packets.length) return h("p.muted", {}, "No packets in the last second.");
+    const most = Math.log2(Math.max(2, ...packets.map((one) => Math.max(one.mean ?? 1, one.threshold ?? 1))));
+    const wide = (value) => (100 * Math.log2(Math.max(1, value ?? 1))) / most;
+    const rows = packets.map((one) => [
+      h("strong", {}, one.at), num(one.mean),
+      h("span.bar", { title: `${num(one.mean)} rows a packet; a queue is served from ${full(one.threshold)}` }, h("i", { "width%": wide(one.mean) }), h("b", { "left%": wide(one.threshold) })),
+      num(one.threshold), num(one.packets), num(one.occupancy),
+    ]);
+    return table(["Rows that have", ["rows a packet", "num"], "on a scale that doubles", ["served from", "num"], ["packets", "num"], ["waiting", "num"]], rows);
+  });
+}
+
+export function drawStreams(store, view) {
+  const t = view.t;
+  redraw(byId("streams"), `${store.samples.at(t)} ${store.streams.size}`, () => {
+    const rows = [...store.streams].map(([name, columns]) => {
+      const at = (column) => columns.value(column, t);
+      return [h("strong", {}, name), num(columns.rate("rows", t)), full(at("rows")), stamp(at("newest_us")), stamp(at("watermark_us")), lasting(at("lag")),
+        `${full(at("late"))} ${at("late") > 0 ? `(${percent(at("late") / at("rows"))})` : ""}`, full(at("dead"))];
+    });
+    const n = (text) => [text, "num"];
+    return table(["Stream", n("rows a second"), n("rows"), n("newest row"), n("watermark"), n("behind"), n("late"), n("dead")], rows);
+  });
+}
+
+export function drawAbout(store) {
+  const { run } = store;
+  redraw(byId("about"), `${run?.began} ${Boolean(store.end)}`, () => {
+    if (!run) return h("p.muted", {}, "Not known yet.");
+    const folded = (title, content, open) => h("details", { open }, h("summary", {}, title), content);
+    const text = (words) => h("pre", { tabindex: 0 }, words);
+    return [
+      h("p", {}, `Eddyline ${run.eddyline ?? ""} on the ${run.engine ?? ""} engine, ${run.slots ?? 1} slots, ${run.groups ?? 0} groups, since ${new Date(run.began).toLocaleString()}.`),
+      folded("The query", text(run.query ?? ""), true), folded("The plan at the start", text(run.plan ?? "")),
+      folded("Settings", table(["Setting", "Value"], Object.entries(run.settings ?? {}).map(([key, value]) => [h("code", {}, key), String(value)]))),
+      folded("Sources", table(["Alias", "Name", "Kind", "Window"], run.sources.map((one) => [one.alias, one.name, one.kind, one.window]))),
+    ];
+  });
+}
+
+export function drawNotes(store, view) {
+  const found = store.notes.filter((one) => one.level !== "info" && one.t <= view.t + 1e-9).slice(-20);
+  redraw(byId("notes"), found.length, () => found.reverse().map((one) => h("li", { "data-level": one.level }, `${clock(one.t)} ${one.text}`)));
+}
+
+export function drawSlots(store, view, place) {
+  const slots = store.detail(view.t)?.slots ?? [], map = store.map(view.t);
+  const counts = new Map(), cold = new Map();
+  map?.slot.forEach((slot, n) => {
+    counts.set(slot, (counts.get(slot) ?? 0) + 1);
+    cold.set(slot, (cold.get(slot) ?? 0) + map.on_disk[n]);
+  });
+  const rows = slots.map((one) => [String(one.slot), num(counts.get(one.slot)), num(one.rows), bytes(one.bytes), num(cold.get(one.slot)), one.busy === null ? "–" : percent(one.busy)]);
+  const n = (text) => [text, "num"];
+  redraw(place, JSON.stringify(rows), () => (rows.length ? table(["slot", n("groups"), n("rows"), n("memory"), n("groups on disk"), n("busy")], rows) : []));
+}

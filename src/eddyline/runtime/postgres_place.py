@@ -1,0 +1,27 @@
+"""Where a PostgreSQL server is, by the options of a table or a sink."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from eddyline.errors import SettingError
+from eddyline.runtime.options import Options
+from eddyline.runtime.secrets import secret
+
+
+def conninfo_of(options: Options) -> str:
+    """What the client connects with, by `url_env` or `url`; SettingError if it is no address, or `url` has a
+    password."""
+    variable, url = options.text("url_env"), options.text("url")
+    if bool(variable) == bool(url):
+        raise SettingError("postgres needs an option url_env, as in OPTIONS (url_env 'PG_URL'), or url, but not both")
+    where = secret("url_env", variable) if variable else url
+    try:
+        found = conninfo_to_dict(where)
+    except psycopg.Error:  # its message repeats the text
+        which = f"the environment variable {variable}" if variable else "option url"
+        raise SettingError(f"{which} is not a URL such as postgresql://user@host:5432/database") from None
+    if url and found.get("password"):
+        raise SettingError("option url must not have a password; put the URL in an environment variable: url_env")
+    return make_conninfo(where)

@@ -1,0 +1,63 @@
+"""Numbers and reasons of a record, for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from eddyline.routing.report import number
+from eddyline.settings import size_text
+
+_NUMBERS = re.compile(r"\b(selectivity) (\d+)-(\d+)|\b(rate|distinct|selection) (\d+)\b")
+
+
+def seconds(t: float) -> str:
+    """A time of the run.
+
+    >>> seconds(12.3456), seconds(3725.0)
+    ('12.3 s', '1:02:05.0')
+    """
+    if t < 600:
+        return f"{t:.1f} s"
+    return f"{int(t // 3600)}:{int(t // 60 % 60):02}:{t % 60:04.1f}"
+
+
+def size(value: float) -> str:
+    """Bytes."""
+    return size_text(round(value))
+
+
+def cpu(share: float) -> str:
+    """A share of a core.
+
+    >>> cpu(0.205), cpu(0.0052)
+    ('20.5 %', '0.52 %')
+    """
+    return f"{number(100 * share)} %"
+
+
+def plain(text: str) -> str:
+    """A text without the full stop at its end."""
+    return str(text).rstrip(". ")
+
+
+def reason(why: str, aliases: Sequence[str]) -> str:
+    """Why the optimizer proposed a plan: without the predictions, which are told apart, and with names of sources.
+
+    >>> reason("an interval has passed; rate 1 5 -> 7, selectivity 0-1 0.1 -> 0.2; 0.2 -> 0.1 of a core, 1 MB -> 2 MB",
+    ...        ["a", "b"])
+    'an interval has passed; rate of b 5 -> 7, selectivity of a and b 0.1 -> 0.2'
+    """
+    parts = why.split("; ")
+    end = next((at for at, part in enumerate(parts) if " of a core, " in part), len(parts))
+
+    def name(match: re.Match[str]) -> str:
+        if match[1]:
+            return f"{match[1]} of {_alias(match[2], aliases)} and {_alias(match[3], aliases)}"
+        return f"{match[4]} of {_alias(match[5], aliases)}"
+
+    return _NUMBERS.sub(name, "; ".join(parts[:end]))
+
+
+def _alias(text: str, aliases: Sequence[str]) -> str:
+    return aliases[int(text)] if int(text) < len(aliases) else text

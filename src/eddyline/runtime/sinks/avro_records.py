@@ -1,0 +1,88 @@
+"""Rows as Avro records without a header, each a message of its own: readers must know the schema.
+
+The schema follows from the columns: a record `row` with a nullable field for each column. fastavro writes the records.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+import pyarrow as pa
+
+from eddyline.bound.types import sql_type
+from eddyline.errors import SettingError
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MICROS = {"tz": "timestamp-micros", "": "local-timestamp-micros"}
+
+
+def record_schema(schema: pa.Schema) -> dict[str, Any]:
+    """The Avro schema of rows; SettingError for a column that Avro cannot hold, or if fastavro is missing."""
+    try:
+        import fastavro
+    except ModuleNotFoundError as error:
+        raise SettingError(f"avro needs fastavro ({error}); type: pip install 'eddyline[kafka]'") from None
+    parsed: Any = fastavro.parse_schema(_record("row", list(schema)))
+    return dict(parsed)
+
+
+def records(batch: pa.RecordBatch, schema: Any) -> list[bytes]:
+    """One record for each row, as bytes."""
+    import fastavro
+
+    found, out = [], io.BytesIO()
+    for row in batch.to_pylist():
+        out.seek(0)
+        out.truncate()
+        fastavro.schemaless_writer(out, schema, _filled(row))
+        found.append(out.getvalue())
+    return found
+
+
+def _filled(value: Any) -> Any:
+    """Maps of Arrow are lists of pairs; fastavro wants dictionaries."""
+    if isinstance(value, dict):
+        return {key: _filled(item) for key, item in value.items()}
+    if isinstance(value, list) and value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
+        return {key: _filled(item) for key, item in value}
+    return [_filled(item) for item in value] if isinstance(value, list) else value
+
+
+def _record(name: str, fields: list[pa.Field]) -> dict[str, Any]:
+    made = []
+    for field in fields:
+        if not _NAME.fullmatch(field.name):
+            raise SettingError(f'avro has no field named "{field.name}"; give the column another name with AS')
+        made.append({"name": field.name, "type": ["null", _type(field.type, f"{name}_{field.name}")], "default": None})
+    return {"type": "record", "name": name, "fields": made}
+
+
+def _type(type_: pa.DataType, name: str) -> Any:
+    t = pa.types
+    if t.is_dictionary(type_):
+        return _type(type_.value_type, name)
+    if t.is_boolean(type_):
+        return "boolean"
+    if t.is_integer(type_) and type_ != pa.uint64():
+        return "int" if type_.bit_width <= 16 or type_ == pa.int32() else "long"
+    if t.is_floating(type_):
+        return "double" if type_ == pa.float64() else "float"
+    if t.is_string(type_) or t.is_large_string(type_):
+        return "string"
+    if t.is_binary(type_) or t.is_large_binary(type_) or t.is_fixed_size_binary(type_):
+        return "bytes"
+    if t.is_date(type_):
+        return {"type": "int", "logicalType": "date"}
+    if t.is_timestamp(type_):
+        return {"type": "long", "logicalType": _MICROS["tz" if type_.tz else ""]}
+    if t.is_decimal(type_):
+        return {"type": "bytes", "logicalType": "decimal", "precision": type_.precision, "scale": type_.scale}
+    if t.is_struct(type_):
+        return _record(name, [type_.field(i) for i in range(type_.num_fields)])
+    if t.is_list(type_) or t.is_large_list(type_):
+        return {"type": "array", "items": ["null", _type(type_.value_type, name)]}
+    if t.is_map(type_) and t.is_string(type_.key_type):
+        return {"type": "map", "values": ["null", _type(type_.item_type, name)]}
+    raise SettingError(f"avro cannot hold a column of type {sql_type(type_)}; use json")

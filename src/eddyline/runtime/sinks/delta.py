@@ -1,0 +1,175 @@
+"""Tables of Delta Lake, by delta-rs (no JVM).
+
+A step is one commit of the table's log. With the rows it holds the transaction (owner, batch), which Delta keeps for
+writers like us: the newest batch of each owner is part of the table's state. Of two commits of one owner that run at
+once, Delta refuses the second. Appends of other writers do not conflict with ours.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import deltalake
+import pyarrow as pa
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from eddyline.errors import JobError, SettingError
+from eddyline.runtime.options import Options
+from eddyline.runtime.secrets import revealed
+from eddyline.runtime.sinks.sink import BatchOwner, ReadRows
+from eddyline.runtime.sinks.table_types import TableTypes, column_of, fitted
+from eddyline.runtime.sources.paths import why
+
+_TYPES = TableTypes("delta")
+_TRIES, _PAUSE = 5, 0.2
+"""How often a commit is tried that conflicts with one of another writer, and the seconds before the second try; the
+pause doubles. Appends do not conflict, but a changed schema or a compaction may."""
+
+
+@dataclass(frozen=True)
+class DeltaOptions:
+    """The options of a Delta sink."""
+
+    path: str
+    create: bool = True
+    merge: bool = False
+    """Whether columns that the table lacks are added to it."""
+    partition_by: tuple[str, ...] = ()
+    storage: dict[str, str] = field(default_factory=dict, repr=False)
+    """Options of the object store, secrets too."""
+
+    @staticmethod
+    def read(options: Options, partition_by: Sequence[str] = ()) -> DeltaOptions:
+        """Read the options from the declaration's OPTIONS and PARTITION BY; SettingError if one is wrong."""
+        path = options.required("path", "lake/out")
+        options.choice("mode", ("append",))
+        create = options.flag("create", True)
+        merge = options.choice("schema_evolution", ("refuse", "merge")) == "merge"
+        storage = revealed(options.under("storage"))
+        options.done()
+        return DeltaOptions(path, create, merge, tuple(partition_by), storage)
+
+
+class DeltaLakeTable:
+    """A table of Delta Lake that results are added to."""
+
+    def __init__(self, options: DeltaOptions, schema: pa.Schema) -> None:
+        """SettingError for columns that Delta cannot hold."""
+        self._options, self._schema = options, _TYPES.schema(schema)
+        self._storage = options.storage or None
+        self._partition_by = [column_of(name, self._schema) for name in options.partition_by]
+        if self._schema.names and len(self._partition_by) == len(self._schema.names):
+            raise SettingError("PARTITION BY names all columns; leave one for the files")
+        self._table: deltalake.DeltaTable | None = None
+
+    @property
+    def name(self) -> str:
+        """The table's path."""
+        return f"the Delta table {self._options.path}"
+
+    def check(self) -> None:
+        """SettingError if the table is missing and must not be made, or has other columns."""
+        table = self._found()
+        if table is None:
+            if not self._options.create:
+                raise SettingError(f"{self.name} does not exist; create 'true' makes it")
+            return
+        if not self._schema.names:
+            return  # only Spark will know the columns
+        partitions = table.metadata().partition_columns
+        if self._partition_by and partitions != self._partition_by:
+            by = f"PARTITION BY {', '.join(partitions)}" if partitions else "no PARTITION BY"
+            raise SettingError(f"{self.name} has {by}; write the same")
+        self._fitting(table)
+
+    def open(self) -> None:
+        """Make the table if it is missing."""
+        if self._found() is None:
+            try:
+                self._table = deltalake.DeltaTable.create(
+                    self._options.path,
+                    deltalake.Schema.from_arrow(self._schema),
+                    mode="ignore",
+                    partition_by=self._partition_by,
+                    storage_options=self._storage,
+                )
+            except Exception as error:  # delta-rs raises plain exceptions too
+                raise JobError(f"cannot make {self.name}: {why(error)}") from None
+
+    def newest(self, owner: BatchOwner) -> int | None:
+        """The newest batch of this owner in the table."""
+        table = self._found()
+        try:
+            return None if table is None else table.transaction_version(owner.name)
+        except DeltaError as error:
+            raise JobError(f"cannot read {self.name}: {why(error)}") from None
+
+    def add(self, rows: ReadRows, owner: BatchOwner | None, batch: int) -> None:
+        """Add rows and the number of their batch in one commit, unless the table has the batch."""
+        pause = _PAUSE
+        for left in reversed(range(_TRIES)):
+            if owner is not None and (newest := self.newest(owner)) is not None and newest >= batch:
+                return
+            try:
+                self._add(rows, owner, batch)
+                return
+            except CommitFailedError as error:
+                self._table = None
+                if not left:
+                    raise JobError(f"cannot write to {self.name}: {why(error)}") from None
+            time.sleep(pause)  # another writer changed the table
+            pause *= 2
+
+    def close(self) -> None:
+        """There is no connection."""
+        self._table = None
+
+    def _add(self, rows: ReadRows, owner: BatchOwner | None, batch: int) -> None:
+        table = self._table if owner is not None else self._found()
+        if table is None:
+            raise JobError(f"cannot write to {self.name}: it was deleted while the job ran")
+        try:
+            columns = self._fitting(table)
+            reader = pa.RecordBatchReader.from_batches(columns, (fitted(some, columns) for some in rows()))
+            deltalake.write_deltalake(
+                table,
+                reader,
+                mode="append",
+                schema_mode="merge" if self._options.merge else None,
+                commit_properties=_properties(owner, batch),
+            )
+        except CommitFailedError:
+            raise
+        except SettingError as error:
+            raise JobError(str(error)) from None
+        except (DeltaError, pa.ArrowException, OSError) as error:
+            raise JobError(f"cannot write to {self.name}: {why(error)}") from None
+
+    def _found(self) -> deltalake.DeltaTable | None:
+        """The table as it is now; None if there is none. SettingError if it cannot be reached."""
+        try:
+            if self._table is not None:
+                self._table.update_incremental()
+            elif deltalake.DeltaTable.is_deltatable(self._options.path, self._storage):
+                self._table = deltalake.DeltaTable(self._options.path, storage_options=self._storage)
+        except Exception as error:  # delta-rs raises plain exceptions too
+            raise SettingError(f"cannot read {self.name}: {why(error)}", "option path") from None
+        return self._table
+
+    def _fitting(self, table: deltalake.DeltaTable) -> pa.Schema:
+        """The columns of results with the types of the table; SettingError if the table has other columns."""
+        return _TYPES.matched(self.name, self._schema, pa.schema(table.schema().to_arrow()), self._options.merge)
+
+
+def open_table(options: Options, partition_by: Sequence[str], schema: pa.Schema) -> DeltaLakeTable:
+    """The table that a sink names; SettingError if an option is wrong."""
+    return DeltaLakeTable(DeltaOptions.read(options, partition_by), schema)
+
+
+def _properties(owner: BatchOwner | None, batch: int) -> deltalake.CommitProperties | None:
+    if owner is None:
+        return None
+    transactions = [deltalake.Transaction(owner.name, batch)]
+    return deltalake.CommitProperties(app_transactions=transactions, custom_metadata={"eddyline.batch": str(batch)})

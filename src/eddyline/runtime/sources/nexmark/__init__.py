@@ -1,0 +1,1 @@
+"""`USING nexmark`: the persons, auctions and bids of the Nexmark benchmark."""
