@@ -25,6 +25,8 @@ RULES = ("seed", "rate", "persons", "auctions", "bids", "hot_auction", "hot_sell
 
 Ints = NDArray[np.int64]
 _G = 0x9E3779B97F4A7C15
+_MILLION = np.log(1e6)
+"""`exp` takes a third of the time of a power of ten."""
 
 
 @inlined
@@ -55,7 +57,7 @@ def _below(state: np.uint64, number: int, bound: int) -> int:
 def _price(state: np.uint64, number: int) -> int:
     """A price in cents between 1 and a million, whose logarithm is uniform."""
     fraction = np.float64(_draw(state, number) >> np.uint64(11)) * 2.0**-53
-    return np.int64(np.floor(10.0 ** (fraction * 6.0) * 100.0 + 0.5))  # type: ignore[return-value]
+    return np.int64(np.floor(np.exp(fraction * _MILLION) * 100.0 + 0.5))  # type: ignore[return-value]
 
 
 @inlined

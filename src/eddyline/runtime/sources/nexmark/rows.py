@@ -58,7 +58,7 @@ def _bids(settings: NexmarkSettings, first: int, rules: Ints, times: Ints) -> Ma
         "channel": lambda: texts.channels()[0].take(pa.array(channel)),
         "url": lambda: texts.channels()[1].take(pa.array(channel)),
         "dateTime": lambda: pa.array(times, _TIME),
-        "extra": lambda: texts.extra(extra, np.full(len(times), 4 * 8), settings.bytes),
+        "extra": lambda: texts.extra(extra, np.array([4 * 8]), settings.bytes),
     }
 
 

@@ -56,7 +56,8 @@ def text(numbers: Ints, most: int) -> pa.Array:
 
 
 def extra(numbers: Ints, sizes: Ints, average: int) -> pa.Array:
-    """Letters that fill rows, which have `sizes` bytes so far, up to an average size."""
+    """Letters that fill rows, which have `sizes` bytes so far (one number if all have the same), up to an average
+    size."""
     room = average - sizes
     delta = np.floor(room * 0.2 + 0.5).astype(np.int64)
     lengths = room - delta + below(numbers, 1, 1 << 20) * (2 * np.maximum(delta, 0)) // (1 << 20)
