@@ -27,7 +27,6 @@ from eddyline.errors import SettingError, shown
 _T = TypeVar("_T")
 _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 _MOST_ROWS = 2**31 - 1
-_ORDERS = ("productivity", "random", "largest", "inactive", "most-productive")
 AUTO_MEMORY = -1
 """The value of `memory=auto` until the run knows the host (runtime/running/memory_share.py)."""
 
@@ -186,10 +185,16 @@ class Settings:
     )
     spill: str = _setting(
         "auto",
-        _choice("auto", "off", "lazy-disk", "active-disk", *_ORDERS),
+        _choice("auto", "off", "lazy-disk", "active-disk"),
         "what happens where state would take more than memory: off stops the job; otherwise partition groups of rows"
-        " leave memory and stay on disk, those with the fewest results per byte first, or as the value says; with"
-        " balance active-disk, and auto where that saves results, also make room for more productive ones elsewhere",
+        " leave memory and stay on disk; with balance active-disk, and auto where that saves results, also make room"
+        " for more productive ones elsewhere",
+    )
+    spill_policy: str = _setting(
+        "productivity",
+        _choice("productivity", "inactive", "largest", "random", "most-productive"),
+        "which groups leave memory first: by default those without new rows, then those with the fewest results per"
+        " byte; the other orders are there to compare with",
     )
     spill_share: float = _setting(
         0.3,

@@ -77,7 +77,7 @@ def test_where_most_groups_are_cold_less_may_be_in_memory() -> None:
 def test_groups_of_several_slots_leave_together() -> None:
     records = [record(800, {2: 400, 9: 400}), record(800, {1: 400, 8: 400}, slot=1), Record(COMBINED)]
     assert spiller()(Ledger(), at(None), records, 0).leave == (1, 2)
-    assert spiller(spill="most-productive")(Ledger(), at(None), records, 0).leave == (8, 9)
+    assert spiller(spill_policy="most-productive")(Ledger(), at(None), records, 0).leave == (8, 9)
     assert spiller(spill_share=0.5)(Ledger(), at(None), records, 0).leave == (1, 2, 8, 9)
 
 

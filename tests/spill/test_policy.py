@@ -29,7 +29,6 @@ SOME = table(
     ("policy", "order"),
     [
         ("productivity", [3, 4, 1, 0, 2]),
-        ("auto", [3, 4, 1, 0, 2]),
         ("largest", [1, 2, 3, 4, 0]),
         ("inactive", [3, 4, 2, 1, 0]),
         ("most-productive", [3, 2, 0, 1, 4]),
@@ -56,5 +55,5 @@ def test_without_groups_none_leaves() -> None:
 
 
 def test_every_policy_is_a_setting() -> None:
-    (spill,) = (setting for setting in SETTINGS if setting.key == "spill")
-    assert {*POLICIES, "off"} == set(spill.kind.values.split(", "))
+    (policy,) = (setting for setting in SETTINGS if setting.key == "spill_policy")
+    assert set(POLICIES) == set(policy.kind.values.split(", "))

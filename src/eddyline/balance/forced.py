@@ -34,7 +34,7 @@ SpillMode = Literal["auto", "lazy-disk", "active-disk"]
 def spill_mode(spill: str) -> SpillMode:
     """Who decides that groups leave memory, by the value of the setting `spill`.
 
-    >>> spill_mode("active-disk"), spill_mode("largest")
+    >>> spill_mode("active-disk"), spill_mode("off")
     ('active-disk', 'lazy-disk')
     """
     return "auto" if spill == "auto" else "active-disk" if spill == "active-disk" else "lazy-disk"

@@ -37,7 +37,7 @@ def run() -> list[Result]:
     results = []
     for times, rounds in ROUNDS.items():
         limit = round(unlimited.peak / times)
-        sides = {name: replace(settings, memory=limit, spill=name) for name in (OURS, *OTHERS)}
+        sides = {name: replace(settings, memory=limit, spill_policy=name) for name in (OURS, *OTHERS)}
         found = courses(join, sides, BATCH, rounds, unlimited)
         _tell(times, found)
         results += compared(times, found, unlimited.made)

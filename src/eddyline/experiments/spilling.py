@@ -146,7 +146,7 @@ def _runs(join: RatioJoin, quick: bool, sides: Mapping[str, Leaving]) -> tuple[S
     each = {
         name: replace(
             limited,
-            spill=side.order,
+            spill_policy=side.order,
             spill_share=HIGH * side.percent / 100,
             spill_delay=None if side.delay is None else side.delay * minute,
         )

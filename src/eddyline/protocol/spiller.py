@@ -50,7 +50,7 @@ class Spiller:
     def __init__(self, query: BoundQuery, settings: Settings) -> None:
         assert settings.memory is not None
         self._memory, self._share = settings.memory, settings.spill_share
-        self._policy, self._seed, self._groups = settings.spill, settings.seed, settings.groups
+        self._policy, self._seed, self._groups = settings.spill_policy, settings.seed, settings.groups
         self._delay = spill_delay(query, settings)
         self._used: int | None = None
         """The query's watermark after the batch before."""

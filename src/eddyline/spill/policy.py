@@ -50,9 +50,6 @@ def _most_productive(table: Table, seed: int) -> NDArray[np.int64]:
 
 POLICIES: Mapping[str, LeavingOrder] = MappingProxyType(
     {
-        "auto": _productivity,
-        "lazy-disk": _productivity,
-        "active-disk": _productivity,
         "productivity": _productivity,
         "random": _random,
         "largest": _largest,
@@ -60,7 +57,7 @@ POLICIES: Mapping[str, LeavingOrder] = MappingProxyType(
         "most-productive": _most_productive,
     }
 )
-"""By the value of the setting `spill`. The first four differ in who decides that groups leave (balance/forced.py)."""
+"""By the value of the setting `spill_policy`."""
 
 
 def leaving(policy: str, table: Table, least: float, leading: int, seed: int = 0) -> Table:

@@ -47,7 +47,7 @@ def little_memory(seed: int) -> dict[str, Any]:
     rng = Random(f"memory {seed}")
     return {
         "memory": rng.choice([1, 500, 2000, 5000]),
-        "spill": rng.choice(list(POLICIES)),
+        "spill_policy": rng.choice(list(POLICIES)),
         "spill_share": rng.choice([0.1, 0.3, 1.0]),
         "spill_delay": rng.choice([None, None, 1e-6, 1.0, 60.0]),
     }
