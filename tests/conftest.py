@@ -54,16 +54,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `@pytest.mark.share(5)` all cases of a test but every fifth are long. The longest folders begin first."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `@pytest.mark.share(9)` all cases of a test but every ninth are long. With `share(9, 3)` only every third
+    runs at all, unless EDDYLINE_FULL is set. (Odd numbers, so that both values of a parameter are among them.) The
+    longest folders begin first."""
     cases = Counter[str]()
+    left_out = []
     for item in items:
         function = item.nodeid.partition("[")[0]
         for mark in item.iter_markers("share"):
-            if cases[function] % mark.args[0]:
+            short, *all_ = mark.args
+            if cases[function] % short:
                 item.add_marker("long")
+            if all_ and cases[function] % all_[0] and "EDDYLINE_FULL" not in os.environ:
+                left_out.append(item)
         cases[function] += 1
-    items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in FIRST])
+    config.hook.pytest_deselected(items=left_out)
+    kept = [item for item in items if item not in set(left_out)]
+    items[:] = sorted(kept, key=lambda item: [not item.nodeid.startswith(folder) for folder in FIRST])
 
 
 def at(seconds: float) -> datetime:

@@ -75,7 +75,7 @@ def test_rows_are_those_of_one_group_by(name: str, plan: str, packet: int | None
     assert combinations > tuples or packet or (name, plan) not in PUT_TOGETHER
 
 
-@pytest.mark.share(9)
+@pytest.mark.share(9, 3)
 @STRATEGIES
 @pytest.mark.parametrize(("name", "old", "new"), PAIRS, ids=str)
 def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel: bool) -> None:

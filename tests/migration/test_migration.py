@@ -38,7 +38,7 @@ def goes_on(slot: Slot) -> str:
     return "" if slot.executor.migration is not None else f"{before} -> {slot.executor.plan.text}"
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(9, 3)
 @STRATEGIES
 @pytest.mark.parametrize("size", [None, 4], ids=["large", "small"])
 @pytest.mark.parametrize("name", QUERIES)
@@ -88,6 +88,7 @@ def test_from_one_plan_to_the_other_and_back(name: str, aliases: str, plans: tup
     assert sorted(found, key=repr) == expected and changed
 
 
+@pytest.mark.share(3, 3)
 @STRATEGIES
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", ["four", "table", "tables", "selections", "slide of rows"])

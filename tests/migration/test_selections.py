@@ -68,7 +68,7 @@ def started(name: str, plan: str, steps: int) -> Slot:
 
 
 @STRATEGIES
-@pytest.mark.share(5)
+@pytest.mark.share(9, 3)
 @pytest.mark.parametrize(("name", "old", "new"), PAIRS, ids=str)
 def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel: bool) -> None:
     """Each batch is run; some are wound back and run again. After the plan is changed, its states are the same as if it

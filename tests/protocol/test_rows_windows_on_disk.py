@@ -120,6 +120,7 @@ def batches(rng: Random) -> list[dict[str, list[Row]]]:
     return found
 
 
+@pytest.mark.share(6, 3)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("name", QUERIES)
 def test_results_are_the_same_whatever_is_on_disk(name: str, seed: int, tmp_path: Path) -> None:

@@ -211,6 +211,7 @@ GIVEN_UP: list[dict[int, Then]] = [
 @pytest.mark.parametrize("options", [{}, {**SLIDES, "plan": "((a)+ b)"}])
 @pytest.mark.parametrize("given_up", GIVEN_UP)
 @pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.share(9, 3)
 def test_tracks_that_are_given_up(
     lost: bool, given_up: dict[int, Then], options: dict[str, Any], tmp_path: Path
 ) -> None:

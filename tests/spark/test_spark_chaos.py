@@ -15,9 +15,12 @@ def test_killed_on_spark_while_groups_move() -> None:
     assert chaos.kills == 1 and chaos.moving and chaos.moved
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
-def test_killed_on_spark(kills: int) -> None:
-    chaos = Chaos("spark", seed=62)  # a driver, then a worker, then the JVM
-    chaos.run(kills)
+@pytest.mark.parametrize(
+    ("victim", "seed"),
+    [("jvm", 62), *(pytest.param(*case, marks=pytest.mark.long) for case in [("driver", 20), ("worker", 3)])],
+)
+def test_killed_on_spark(victim: str, seed: int) -> None:
+    chaos = Chaos("spark", seed)
+    chaos.run(1)
     assert chaos.wrong == []
-    assert chaos.kills == kills
+    assert chaos.victims == {victim: 1}

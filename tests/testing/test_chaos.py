@@ -135,7 +135,7 @@ def test_kills_come_where_groups_move() -> None:
     assert {kill.victim for kill in drawn if kill.point} == {"worker"}
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_killed_while_groups_move(kills: int) -> None:
     chaos = Chaos("local", seed=9, balance=True)  # the first kill is where groups move
     chaos.run(kills)
@@ -156,7 +156,7 @@ def _has_postgres() -> bool:
 
 
 @pytest.mark.skipif(not _has_postgres(), reason="there is no PostgreSQL server")
-@pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
 def test_killed_while_tables_are_asked(kills: int) -> None:
     chaos = Chaos("local", seed=5, access=True)
     chaos.run(kills)

@@ -46,6 +46,7 @@ def noticed(patch: Path) -> str:
         if applied.returncode:
             return f"it does not apply: {applied.stderr.strip()}"
         environment = {**os.environ, "PYTHONPATH": f"{folder}/src", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["EDDYLINE_FULL"] = "1"  # all cases of the test: the one that notices may be left out otherwise
         command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "--assert=plain", catcher(patch)]
         try:
             ran = subprocess.run(
