@@ -66,7 +66,7 @@ function bar() {
   byId("moment").textContent = clock(t);
   byId("moment").title = wall(store.run, t);
   byId("live").setAttribute("aria-pressed", String(isLive));
-  byId("live").textContent = store.end ? "End" : "Now";
+  byId("live").textContent = store.end ? "End" : store.run?.replay ? "Newest" : "Now";
   byId("play").textContent = isPlaying ? "❚❚" : "▶";
   byId("play").setAttribute("aria-label", isPlaying ? "Stop playing" : "Play from here");
   byId("title").textContent = title;
@@ -85,7 +85,7 @@ function status(isLive, t) {
   if (!isLive) return ["back", `Looking at ${clock(t)}`];
   if (store.end) return [store.end.status === "failed" ? "failed" : "over", { done: "The run is done", stopped: "The run was stopped", failed: "The run failed" }[store.end.status] ?? "The run is over"];
   if (connection.state === "over") return ["over", "The run is over"];
-  return ["live", "Live"];
+  return ["live", store.run?.replay ? `Replay, ${clock(t)}` : "Live"];
 }
 
 let before = performance.now(), drawn = 0;

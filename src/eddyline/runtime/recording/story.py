@@ -147,7 +147,8 @@ def new_plan(record: Told, decision: Event) -> str:
     old, _, new = change.partition(" -> ")
     whose, why = _capital(slot) if slot else "The run", _because(reason(decision["why"], record.aliases))
     text = f"At {seconds(decision['t'])}: {whose} changed its plan from {old} to {new}{why}."
-    return text + _expected(decision.get("expected", {}), decision.get("measured", {})) + _migrated(record, decision) + _came_of(record, decision)
+    text += _expected(decision.get("expected", {}), decision.get("measured", {}))
+    return text + _migrated(record, decision) + _came_of(record, decision)
 
 
 def _expected(expected: Mapping[str, float], measured: Mapping[str, float]) -> str:
