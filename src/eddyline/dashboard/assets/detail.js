@@ -84,7 +84,8 @@ function numbers(one, trial) {
   for (const [name, value] of Object.entries(one.outcomes.at(-1)?.measured ?? {})) put(name, "after", value);
   const when = isDone ? WHEN_DONE : WHEN, columns = Object.keys(when).filter((key) => [...rows.values()].some((row) => key in row));
   if (!columns.length) return h("p.muted", {}, "It comes without numbers.");
-  const titles = columns.map((key) => [when[key], "num"]), name = (thing) => (isDone && thing === "seconds" ? "time that it took" : named(thing));
+  const titles = columns.map((key) => [when[key], "num"]), slots = Number.isInteger(one.slot) ? "of the slot, " : "";
+  const name = (thing) => (isDone && thing === "seconds" ? "time that it took" : thing === "model us per row" ? `CPU a row ${slots}as the optimizer reckons` : named(thing));
   return table(["number", ...titles], [...rows].sort(([, x], [, y]) => Object.keys(y).length - Object.keys(x).length).map(([thing, row]) => [name(thing), ...columns.map((key) => (key in row ? valued(thing, row[key]) : ""))]));
 }
 

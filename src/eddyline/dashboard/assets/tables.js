@@ -41,7 +41,7 @@ function badge(one) {
 function predicted(one) {
   const all = { ...one.measured, ...one.expected }, rate = rowRate(one), said = [];
   const cost = (value) => (rate ? lasting(value / rate) : num(value));
-  if (Number.isFinite(all.cpu)) said.push(`${Number.isFinite(all["cpu now"]) ? `${cost(all["cpu now"])} → ` : ""}${cost(all.cpu)} ${rate ? "a row" : "of a core"}`);
+  if (Number.isFinite(all.cpu)) said.push(`${Number.isFinite(all["cpu now"]) ? `${cost(all["cpu now"])} → ` : ""}${cost(all.cpu)} ${rate ? `a row${Number.isInteger(one.slot) ? " of the slot" : ""}` : "of a core"}`);
   if (Number.isFinite(all.memory)) said.push(`${Number.isFinite(all["memory now"]) ? `${bytes(all["memory now"])} → ` : ""}${bytes(all.memory)}`);
   return said.length ? said.map((text, n) => h(n ? "span.sub" : "span", {}, text)) : Object.entries(one.expected).map(([k, v]) => `${k} ${valued(k, v)}`).join(", ");
 }

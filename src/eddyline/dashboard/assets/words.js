@@ -50,7 +50,7 @@ export function plain(text) {
 }
 
 /** The same as `clock`; below a minute with tenths: 0:07.3. */
-export const exactly = (seconds) => (seconds < 60 ? `0:${(Math.floor(Math.max(0, seconds) * 10) / 10).toFixed(1).padStart(4, "0")}` : clock(seconds));
+export const exactly = (seconds) => (seconds < 59.95 ? `0:${seconds.toFixed(1).padStart(4, "0")}` : clock(seconds));
 
 /** A time of the run: 0:07, 1:25, 1:02:25. */
 export function clock(seconds) {
@@ -85,7 +85,7 @@ export function valued(name, value) {
 
 const NAMES = {
   cpu: "CPU", memory: "memory", plans: "plans looked at", longest: "longest pause", amount: "load that moves",
-  seconds: "measured over", "us per tuple": "time for a row, rest of the route", "model us per row": "CPU a row, as the optimizer reckons", "cpu us per row": "CPU a row, all slots, measured",
+  seconds: "measured over", "us per tuple": "time for a row, rest of the route", "cpu us per row": "CPU a row, all slots, measured",
   "rows/s": "rows a second, measured", duration: "length, in event time",
   "move seconds": "CPU of the move", "move duration": "length of the move, in event time", "move longest": "longest pause of the move",
   "move rows": "rows that are moved", "move tuples": "results that are made for it", "move bytes": "memory for it",

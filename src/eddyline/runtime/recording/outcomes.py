@@ -81,8 +81,8 @@ class Outcomes:
         self._pending: dict[tuple[int | None, str], _Pending] = {}
         self._plans: dict[int | None, Event] = {}
         """The last outcome of a plan of each slot."""
-        self._migrations: deque[tuple[float, int | None]] = deque()
-        """The last migrations: when, and of which slot."""
+        self._migrations: deque[float] = deque()
+        """When the last migrations were over."""
 
     def measure(self, t: float, rows: int, report: Report, standing: Standing) -> Iterator[Event]:
         """Take a look into account, at which the run has had so many rows; gives the outcomes that are due."""
@@ -93,7 +93,7 @@ class Outcomes:
         self._stretches.append(Lap(t, t - then, rows - had, max(0.0, cpu - took), steps))
         while self._stretches[0].t < t - 2 * STRETCH:
             self._stretches.popleft()
-        while self._migrations and self._migrations[0][0] < self._stretches[0].t:
+        while self._migrations and self._migrations[0] < self._stretches[0].t:
             self._migrations.popleft()
         due = [key for key, one in self._pending.items() if one.begin is not None and t >= one.begin + STRETCH]
         for key in due:
@@ -113,7 +113,7 @@ class Outcomes:
                 yield told | {"t": t, "what": told["what"] + _UNDECIDED}
             return
         if decision.kind == "migration":
-            self._migrations.append((t, decision.slot))
+            self._migrations.append(t)
             if (moving := self._pending.get((decision.slot, "plan"))) is not None:
                 moving.begin = t
         if not decision.about:
@@ -146,12 +146,12 @@ class Outcomes:
             self._plans[key[0]] = self._of_plan(t, one, after, cut)
             return self._plans[key[0]]
         _, span, done = key[1].split()
-        return self._of_route(t, one, after, (int(span), int(done)), cut, self._is_new_plan_in(one, after, key[0]))
+        return self._of_route(t, one, after, (int(span), int(done)), cut, self._is_new_plan_in(one, after))
 
-    def _is_new_plan_in(self, one: _Pending, after: Sequence[Lap], slot: int | None) -> bool:
-        """Whether the plan of a slot changed in the time that is measured."""
+    def _is_new_plan_in(self, one: _Pending, after: Sequence[Lap]) -> bool:
+        """Whether the plan of any slot changed in the time that is measured: steps are counted over all slots."""
         first, last = (one.before or after)[0], after[-1]
-        return any(first.t - first.seconds < t <= last.t and of in (slot, None) for t, of in self._migrations)
+        return any(first.t - first.seconds < t <= last.t for t in self._migrations)
 
     def _of_route(
         self, t: float, one: _Pending, after: Sequence[Lap], signature: Signature, cut: str, is_new_plan: bool
