@@ -172,7 +172,7 @@ def _outcome(of: int, t: float, before: float, after: float, paid: bool | None) 
         what = "the slots' loads have come closer: 1.6 to 1 before, 1.1 to 1 now"
         return {"type": "outcome", "t": t, "of": of, "paid": None, "what": what, "measured": {"ratio": 1.1}}
     what = f"{before:.2g} us of CPU a row before, {after:.2g} after, over the same 5 s"
-    measured = {"us a row before": before, "us a row after": after}
+    measured = {"cpu us per row before": before, "cpu us per row": after}
     return {"type": "outcome", "t": t, "of": of, "paid": paid, "what": what, "measured": measured}
 
 

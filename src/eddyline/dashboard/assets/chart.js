@@ -6,7 +6,7 @@ import { h, table } from "./page.js";
 import { clock, num } from "./words.js";
 
 const POINTS = 600, ROWS = 40, TICKS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
-export const GUTTER = 76;
+export const GUTTER = 76, RIGHT = 16;
 
 export class Chart {
   /** `lines` are {label, of, rate, colour, columns}; `columns` is a function, so that a reset store is found. */
@@ -62,7 +62,7 @@ export class Chart {
     this.plot = new uPlot({
       width: Math.max(120, this.element.clientWidth), height: this.high, legend: { show: false },
       cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
-      scales: { x: { time: false, auto: false }, y: { auto: false } }, padding: [8, 6, 0, 0],
+      scales: { x: { time: false, auto: false }, y: { auto: false } }, padding: [8, RIGHT, 0, 0],
       axes: [{ ...axis, size: 26, incrs: TICKS, values: (u, ticks) => ticks.map(clock), space: 60 }, { ...axis, size: GUTTER, values: (u, ticks) => ticks.map((tick) => (this.isEmpty && tick ? "" : this.format(tick))), space: 30 }],
       series: [{}, ...this.lines.map((line) => {
         const stroke = colour(line.colour.replace("k", "c"));

@@ -48,7 +48,7 @@ export class Detail {
         this.dialog.close();
       }), this.button("← the one before", () => this.step(-1)), this.button("the next one →", () => this.step(1))),
     );
-    if (had) [...this.dialog.querySelectorAll("button")].find((button) => button.textContent === had)?.focus();
+    if (had) [...this.dialog.querySelectorAll("button")].find((button) => button.textContent === had)?.focus({ preventScroll: true });
   }
 
   button(text, onclick) {

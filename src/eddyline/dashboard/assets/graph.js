@@ -117,7 +117,7 @@ class Flow {
     this.drops.style.display = width > 3 && !isDim ? "" : "none";
     for (const part of [this.line, this.tip]) part.classList.toggle("dim", isDim || !width);
     this.tip.style.display = width ? "" : "none";
-    this.text.textContent = width && share >= 0.02 && !isDim ? `${one.steps.length > 1 || one.steps[0].isWide ? `${one.steps[0].who} → ${one.steps[0].asked}${one.steps.length > 1 ? " …" : ""} ` : ""}${percent(share)}` : "";
+    this.text.textContent = width && share >= 0.02 && !isDim ? `${askers(one)}${percent(share)}` : "";
     this.title.textContent = one ? one.steps.map((step) => said(step, total)).join("\n") : "";
   }
 }
@@ -137,6 +137,15 @@ function pairs(steps, run) {
   return found;
 }
 
+/** Who asks along a line, for its label; empty if it is only the source where the line begins, which asks the one where it ends. */
+function askers({ steps: [first, ...more] }) {
+  const others = more.length ? " …" : "";
+  return others || first.isWide ? `${first.who} → ${first.asked}${others} ` : "";
+}
+
+/** All steps, those first that take most time. */
+const dearest = (traffic) => [...traffic.values()].flatMap((one) => one.steps).sort((x, y) => y.us - x.us);
+
 /** The time of all look-ups. */
 const time = (traffic) => [...traffic.values()].reduce((sum, one) => sum + one.us, 0) || 1;
 
@@ -151,7 +160,7 @@ const asks = ({ who, asked }) => `${who.includes(" ") ? `(${who})` : who} asks $
 /** The step that takes most time around a moment, and its share; null if there is none. */
 export function most(store, t) {
   if (!store.run || !store.detail(t)) return null;
-  const traffic = pairs(store.steps(t), store.run), first = [...traffic.values()].flatMap((one) => one.steps).sort((x, y) => y.us - x.us)[0];
+  const traffic = pairs(store.steps(t), store.run), [first] = dearest(traffic);
   return first?.us ? `${asks(first)}, ${percent(first.us / time(traffic))}.` : null;
 }
 
@@ -212,6 +221,5 @@ function edge(node, to, box) {
 }
 
 function spoken(traffic, total) {
-  const steps = [...traffic.values()].flatMap((one) => one.steps).sort((x, y) => y.us - x.us).slice(0, 6);
-  return `Join graph. Shares of the time of look-ups: ${steps.map((step) => `${asks(step)}: ${percent(step.us / total)}`).join(", ") || "none yet"}`;
+  return `Join graph. Shares of the time of look-ups: ${dearest(traffic).slice(0, 6).map((step) => `${asks(step)}: ${percent(step.us / total)}`).join(", ") || "none yet"}`;
 }

@@ -1,12 +1,12 @@
 // Stretches of time below the throughput: which plan ran, which route each source took, and when something was changed.
 // The time axis is that of the chart above. A lane is coloured by the source that is asked first.
 
-import { GUTTER } from "./chart.js";
+import { GUTTER, RIGHT } from "./chart.js";
 import { byId, h, redraw, s } from "./page.js";
 import { FAMILIES, verdict } from "./store.js";
 import { clock } from "./words.js";
 
-const HIGH = 24, GAP = 5, RIGHT = 6, LEAST = 0.75;
+const HIGH = 24, GAP = 5, LEAST = 0.75;
 
 export class Lanes {
   constructor(store, view, open) {
