@@ -152,6 +152,11 @@ def look_back(watched: Watched) -> None:
     page.keyboard.press("Enter")
     watched.says("#detail .verdict", "4.3 µs of CPU a row before, 4.6 after")
     watched.says("#detail .numbers", "CPU")
+    focused = "document.activeElement.closest('dialog') && document.activeElement.textContent"
+    assert page.evaluate(focused) == "Close" and page.evaluate("document.querySelector('#detail').scrollTop") == 0
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(focused) == "Close"
+    page.keyboard.press("ArrowRight")
     page.keyboard.press("Escape")
     watched.wait("!document.querySelector('#detail').open")
     page.locator("#paths .path").nth(1).click()

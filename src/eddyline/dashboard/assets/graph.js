@@ -91,7 +91,7 @@ export class Graph {
       ])),
       h("span.share", {}, route.share === null || route.share === undefined ? "" : `${percent(route.share)} go this way`));
     });
-    const hint = h("p.hint", {}, "0.5× between two sources: each row finds 0.5 partners there. The fewer, the earlier a source should be asked.");
+    const hint = h("p.hint", {}, "0.5× between two sources: each row finds 0.5 partners there. The fewer, the earlier a source should be asked. “a b → c” on a line: rows joined of a and b ask c.");
     return [h("div.paths", { role: "group", "aria-label": "Routes: choose one to follow it in the drawing" }, list), hint];
   }
 }

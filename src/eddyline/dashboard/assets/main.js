@@ -32,7 +32,7 @@ const health = [
   chart("health", "State", [samples("memory", "memory_bytes", "k0", { area: true })], { format: bytes }),
   chart("health", "Rows held", [samples("rows", "state_rows", "k5")]),
   chart("health", "Watermark behind", [samples("most", "lag", "k3")], { format: lasting }),
-  chart("health", "Rows waiting in sources", [samples("backlog", "backlog_rows", "k1")]),
+  chart("health", "Rows waiting in sources", [samples("rows", "backlog_rows", "k1")]),
   chart("health", "Time of a batch", [samples("mean", "batch_seconds", "k2")], { format: lasting }),
   chart("health", "Batches a second", [samples("batches", "batches", "k5", rate)]),
   chart("health", "Late, dead and wrong rows a second", [samples("late", "rows_late", "k1", rate), samples("dead", "rows_dead", "k4", rate), samples("errors", "errors", "k3", rate)]),
