@@ -18,6 +18,7 @@ SELECT k FROM s WHERE k < 0;
 
 @pytest.mark.parametrize(("given", "found"), [
     ([], None), (["--dashboard"], ""), (["--dashboard=8080"], "8080"), (["--dashboard=0.0.0.0:80"], "0.0.0.0:80"),
+    (["--dashboard", "8080"], "8080"), (["--dashboard", "[::]:80"], "[::]:80"),
 ])  # fmt: skip
 def test_the_option_does_not_take_the_script(given: list[str], found: str | None) -> None:
     options = parser_of_commands().parse_args(spelt_out(["run", *given, "job.sql"]))

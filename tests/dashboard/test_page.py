@@ -19,6 +19,7 @@ from PIL import Image
 
 from eddyline.dashboard.place import DashboardPlace
 from eddyline.dashboard.server import serve
+from tests.support.events import RUN, decision, sample
 from tests.support.made_up_run import made_up_run
 from tests.support.watched_page import DARK, LIGHT, TOKEN, Watched, Wire, chromium, feed_of, served
 
@@ -54,6 +55,9 @@ def test_a_run_is_watched_from_start_to_end(browser: Any) -> None:
         watched.says("#status", "The run is done")
         watched.says("#told", "It did not pay")
         assert watched.page.locator("#plans tbody tr").count() == 2
+        watched.says("#tiles", "ended")
+        watched.says("#tiles", "peak 27.9 MB")
+        watched.says("#told", "cannot be told")
         dashboard.close()
         time.sleep(0.5)
         assert watched.text("#status") == "The run is done"
@@ -64,6 +68,72 @@ def test_a_run_is_watched_from_start_to_end(browser: Any) -> None:
             picture(watched, "decision", height=860)
             watched.page.keyboard.press("Escape")
             picture(watched, "groups", height=1100, at="#groups-panel")
+
+
+def test_what_a_record_says_is_shown_as_it_is(browser: Any) -> None:
+    """Time and not look-ups makes a line thick, a plan takes routes along, and numbers stand beside each other."""
+    events = [
+        RUN | {"edges": [{"between": [0, 1]}, {"between": [1, 2]}], "replay": True},
+        watched_sample(1.0, "(a b c)", {"a": "b c", "c": "b a"}),
+        decision(
+            2.0, 1, "plan", "(a b c) -> ((a b) c)", "a regular check found that the data changed: rate of a 1 -> 2;"
+            " 0.2 -> 0.05 of a core, 1 MB -> 2 MB", measured={"rate a": 1e5, "cpu now": 0.2, "cpu": 0.05},
+            expected={"cpu": 0.05, "cpu before": 0.2},
+        ),
+        decision(2.2, 2, "migration", "(a b c) -> ((a b) c)", "5 rows in 1 batches",
+                 measured={"rows": 5.0, "seconds": 2.0}, expected={"rows": 4.0, "seconds": 1.0}),
+        watched_sample(3.0, "((a b) c)", {"a": "b c", "c": "(a b)"}),
+        decision(4.0, 3, "trial", "the trial of ((a b) c) is over", "it decides nothing", measured={"cpu": 0.1}),
+        decision(5.0, 4, "plan", "((a b) c) stays", "a regular check"),
+        watched_sample(6.0, "((a b) c)", {"a": "b c", "c": "(a b)"}),
+    ]  # fmt: skip
+    with served(events) as (_, dashboard), Watched(browser, dashboard.address) as watched:
+        page = watched.page
+        watched.says("#status", "Replay, 0:06")
+        watched.says("#told", "At 0:06: ")
+        watched.says("#told", "1 of 2 routes changed with the plan at 0:02.")
+        watched.says("#told", "Most time goes into: (a b) asks c, 80 %.")
+        assert {"a b → c 80 %", "20 %"} == {*page.locator("#graph .share").all_text_contents()} - {""}
+        assert "20 look-ups, each takes 8 µs and finds 2" in (page.locator("#graph title").all_text_contents())[-1]
+        assert page.locator("#lanes title").all_text_contents()[:2] == [
+            "0:00 to 0:02: plan (a b c)",
+            "0:02 to 0:06: plan ((a b) c)",
+        ]
+        watched.says("#legend", "small: a plan was looked for and kept")
+        assert "red" not in watched.text("#legend")
+        watched.says("#changes .why", "a regular check found that the data changed: rate of a 1 → 2")
+        assert "of a core" not in watched.text("#changes")
+        watched.says("#plans", "2 µs → 0.5 µs a row")
+        rows = numbers_of(watched, "Migration: ")
+        assert rows[0] == ["number", "expected", "measured"] and ["rows", "4", "5"] in rows
+        assert page.locator("#detail .verdict").count() == 0
+        page.keyboard.press("Escape")
+        rows = numbers_of(watched, "Plan: ")
+        assert rows[1] == ["CPU a row as the optimizer reckons", "2 µs", "0.5 µs", "1 µs"]
+        watched.says("#detail .verdict", "Nothing has come of it yet")
+        page.keyboard.press("Escape")
+        page.get_by_role("button", name="Plans kept").click()
+        page.locator("#changes button").first.click()
+        assert page.locator("#detail .verdict").count() == 0
+
+
+def watched_sample(t: float, tree: str, routes: dict[str, str]) -> dict[str, Any]:
+    """A sample with two steps, of which the one with fewer look-ups takes more time."""
+    steps = [
+        {"at": "a", "span": [0], "to": [0, 1], "step": "b by a.k = b.k", "tuples": 1000, "produced": 10, "us": 20.0},
+        {"at": "a b", "span": [0, 1], "to": [0, 1, 2], "step": "c by b.k = c.k", "tuples": 10, "produced": 20}
+        | {"us": 80.0},
+    ]
+    found = [{"source": source, "steps": order.split(" ") if "(" not in order else [order], "rows": 9, "share": 1.0}
+             for source, order in routes.items()]  # fmt: skip
+    return sample(t, tree=tree) | {"steps": steps, "routes": found}
+
+
+def numbers_of(watched: Watched, text: str) -> list[list[str]]:
+    """Open a decision; the cells of its numbers."""
+    watched.page.locator("#changes button").filter(has_text=text).first.click()
+    rows = watched.page.locator("#detail .numbers tr").all()
+    return [row.locator("th, td").all_inner_texts() for row in rows]
 
 
 def look_back(watched: Watched) -> None:
@@ -80,8 +150,13 @@ def look_back(watched: Watched) -> None:
     watched.says("#status", "The run is done")
     page.locator("#changes button").filter(has_text="did not pay").first.focus()
     page.keyboard.press("Enter")
-    watched.says("#detail .verdict", "4.3 us of CPU a row before, 4.6 after")
+    watched.says("#detail .verdict", "4.3 µs of CPU a row before, 4.6 after")
     watched.says("#detail .numbers", "CPU")
+    focused = "document.activeElement.closest('dialog') && document.activeElement.textContent"
+    assert page.evaluate(focused) == "Close" and page.evaluate("document.querySelector('#detail').scrollTop") == 0
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(focused) == "Close"
+    page.keyboard.press("ArrowRight")
     page.keyboard.press("Escape")
     watched.wait("!document.querySelector('#detail').open")
     page.locator("#paths .path").nth(1).click()

@@ -53,7 +53,7 @@ def made_up_run(seconds: int, groups: int = 64, seed: int = 1, end: bool = True)
                     "at": rows,
                     "slot": source % 2,
                     "what": f"{ALIASES[source]}: {_names(best)} instead of {_names(old)}",
-                    "why": f"the rest of the route costs {cost:.3g} us a tuple, the old one {before:.3g}",
+                    "why": f"the rest of the route costs {cost:.3g} us a tuple, the old one {before:.3g} us",
                     "measured": {"instead_of": before / 1e6},
                     "expected": {"expected": cost / 1e6},
                 }
@@ -71,9 +71,13 @@ def made_up_run(seconds: int, groups: int = 64, seed: int = 1, end: bool = True)
                 "at": rows,
                 "slot": 0,
                 "what": f"{now} -> {next_}" if change else f"{now} stays",
-                "why": f"an interval has passed; selectivity 0-1 1.2e-06 -> 5.5e-07; {cpu:.3g} -> {better:.3g}",
-                "measured": {"cpu now": cpu, "memory now": 31.2e6, "rate o": 4e4},
-                "expected": {"cpu": better, "memory": 28.4e6},
+                "why": "a regular check found that the data changed: selectivity of o and p 1.2e-06 -> 5.5e-07;"
+                f" {cpu:.3g} -> {better:.3g} of a core, 31.2 MB -> 28.4 MB",
+                "measured": {"cpu now": cpu, "cpu": better, "memory now": 31.2e6, "memory": 28.4e6}
+                | {f"rate {alias}": 4e4 for alias in ALIASES},
+                "expected": {"cpu": better, "cpu before": cpu, "memory": 28.4e6, "memory before": 31.2e6}
+                if change
+                else {},
             }
             if change:
                 tree, changes = phase, changes + 1
@@ -89,7 +93,7 @@ def made_up_run(seconds: int, groups: int = 64, seed: int = 1, end: bool = True)
                     "what": f"{now} -> {next_} by moving state",
                     "why": "61,204 rows in 2 batches and 0.31 s, at most 38 ms at once",
                     "measured": {"rows": 61204, "seconds": 0.31, "longest": 0.038, "bytes": 4.1e6},
-                    "expected": {"predicted seconds": 0.28},
+                    "expected": {"rows": 58000, "seconds": 0.28, "longest": 0.035, "bytes": 3.9e6},
                 }
         if second % 40 == 25:
             number += 1
@@ -122,9 +126,11 @@ def made_up_run(seconds: int, groups: int = 64, seed: int = 1, end: bool = True)
             }
         while pending and pending[0]["t"] <= t:
             yield pending.pop(0) | {"t": t}
-        yield _sample(second, t, rows, out, late, state, speed, route, tree, phase, groups, drawn)
+        ended = end and second == seconds
+        yield _sample(second, t, rows, out, late, state, speed, route, tree, phase, groups, drawn, ended)
     if end:
         summary = {"rows_in": rows, "rows_out": out, "seconds": seconds, "decisions": {"plan": changes}}
+        summary |= {"peak_memory_bytes": 27_900_000}
         yield {"type": "end", "t": seconds + 0.5, "status": "done", "summary": summary, "error": None}
 
 
@@ -166,7 +172,7 @@ def _outcome(of: int, t: float, before: float, after: float, paid: bool | None) 
         what = "the slots' loads have come closer: 1.6 to 1 before, 1.1 to 1 now"
         return {"type": "outcome", "t": t, "of": of, "paid": None, "what": what, "measured": {"ratio": 1.1}}
     what = f"{before:.2g} us of CPU a row before, {after:.2g} after, over the same 5 s"
-    measured = {"us a row before": before, "us a row after": after}
+    measured = {"cpu us per row before": before, "cpu us per row": after}
     return {"type": "outcome", "t": t, "of": of, "paid": paid, "what": what, "measured": measured}
 
 
@@ -183,6 +189,7 @@ def _sample(
     phase: int,
     groups: int,
     drawn: random.Random,
+    ended: bool,
 ) -> Event:
     watermark = _EPOCH + int(t * 1e6) - 400_000
     event: Event = {
@@ -207,6 +214,7 @@ def _sample(
                 "dead": second // 200,
                 "newest_us": watermark + 400_000 + 50_000 * i,
                 "watermark_us": watermark + 50_000 * i,
+                "ended": ended,
             }
             for i, name in enumerate(NAMES)
         },
@@ -260,7 +268,7 @@ def _steps(route: list[list[int]], speed: int, drawn: random.Random) -> Iterator
                 "step": f"{ALIASES[to]} by {ALIASES[source]}.k = {ALIASES[to]}.k",
                 "tuples": tuples,
                 "produced": int(tuples * share),
-                "us": round(drawn.uniform(0.1, 2), 3),
+                "us": round(tuples * drawn.uniform(0.1, 2), 3),
             }
             if place == 0:
                 other = order[1]
@@ -272,7 +280,7 @@ def _steps(route: list[list[int]], speed: int, drawn: random.Random) -> Iterator
                     "step": f"{ALIASES[other]} by {ALIASES[source]}.k = {ALIASES[other]}.k",
                     "tuples": tuples // 30,
                     "produced": tuples // 4,
-                    "us": 0.4,
+                    "us": tuples / 30 * 0.4,
                 }
             span, tuples = after, int(tuples * share) + 1
 

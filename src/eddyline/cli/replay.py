@@ -11,7 +11,7 @@ from eddyline.cli.watching import dashboard
 from eddyline.routing.report import number
 from eddyline.runtime.recording.feed import Event
 from eddyline.runtime.recording.files import read
-from eddyline.runtime.recording.replay import paced
+from eddyline.runtime.recording.replay import as_replay, paced
 from eddyline.runtime.recording.words import seconds, size
 
 
@@ -26,7 +26,7 @@ def command(options: argparse.Namespace) -> int:
         options.dashboard = options.dashboard or ""
         with dashboard(options) as feed:
             assert feed is not None
-            for event in paced(events, options.speed, stop.is_set):
+            for event in paced(as_replay(events), options.speed, stop.is_set):
                 feed.publish(event)
             while not stop.is_set():
                 time.sleep(0.1)

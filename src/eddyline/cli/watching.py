@@ -1,9 +1,10 @@
-"""The dashboard of a command: `--dashboard[=[ADDRESS:]PORT]` and `--dashboard-token`."""
+"""The dashboard of a command: `--dashboard [[ADDRESS:]PORT]` and `--dashboard-token`."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ from eddyline.cli.streams import note
 
 if TYPE_CHECKING:
     from eddyline.runtime.recording.feed import EventFeed
+
+
+_PLACE = re.compile(r"(\S*:)?\d+")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -30,12 +34,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def spelt_out(arguments: Sequence[str]) -> list[str]:
-    """The arguments, where an option without its value does not take the next argument for it.
+    """The arguments, where `--dashboard` takes the next one only if that is a place.
 
     >>> spelt_out(["run", "--dashboard", "job.sql"])
     ['run', '--dashboard=', 'job.sql']
+    >>> spelt_out(["run", "--dashboard", "0.0.0.0:8080", "job.sql"])
+    ['run', '--dashboard=0.0.0.0:8080', 'job.sql']
     """
-    return ["--dashboard=" if argument == "--dashboard" else argument for argument in arguments]
+    found: list[str] = []
+    for argument in arguments:
+        if found[-1:] == ["--dashboard="] and _PLACE.fullmatch(argument):
+            found[-1] += argument
+        else:
+            found.append("--dashboard=" if argument == "--dashboard" else argument)
+    return found
 
 
 @contextlib.contextmanager

@@ -214,7 +214,8 @@ class Migration:
         """The outcome of a migration that is ready, for the report."""
         how, took = "parallel track" if self.parallel else "moving state", f"{self.seconds:.3g} s"
         what = f"{self._eddy.plan.text} -> {self.plan.text} by {how}"
-        why = f"{self.moved} rows in {self.batches} batches and {took}, at most {1000 * self.longest:.3g} ms at once"
+        batches = f"{self.batches} batch{'es' * (self.batches != 1)}"
+        why = f"{self.moved} rows in {batches} and {took}, at most {1000 * self.longest:.3g} ms at once"
         measured = {"rows": self.moved, "batches": self.batches, "seconds": self.seconds, "longest": self.longest}
         measured |= {"tuples": self.rows, "bytes": self.nbytes}
         measured["duration"] = self.duration

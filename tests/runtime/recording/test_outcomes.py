@@ -81,7 +81,7 @@ def test_a_route_paid_if_the_rest_of_it_is_clearly_cheaper(after: tuple[float, .
     assert "(1,000 rows/s in the 2 s before, 1,000 rows/s in the 5 s after)" in outcome["what"]
 
 
-def test_a_route_that_is_replaced_soon_says_by_which() -> None:
+def test_a_route_that_is_replaced_soon_says_when() -> None:
     world = World()
     world.looks(4.0, 4.0)
     world.decide(1, ROUTE)
@@ -91,11 +91,11 @@ def test_a_route_that_is_replaced_soon_says_by_which() -> None:
     world.decide(4, replace(ROUTE, about="route 2 0"))
     world.end()
     first, second, third, fourth = world.events
-    assert first["what"] == "replaced by decision 2 before anything was measured"
+    assert first["what"] == "replaced at 2.0 s, before anything was measured"
     assert second["what"].startswith(
-        "replaced by decision 3 1 s after it; the rest of the route took 4 us a tuple, 4 before"
+        "replaced at 3.0 s, 1 s after it; the rest of the route took 4 us a tuple, 4 before"
     )
-    assert third["what"] == "the run ended before anything was measured"
+    assert third["what"] == "the run ended, before anything was measured"
     assert world.verdicts == [(1, None), (2, None), (3, None), (4, None)] and fourth["of"] == 4
 
 
@@ -107,10 +107,10 @@ def test_a_plan_is_measured_once_its_migration_is_over() -> None:
     world.decide(2, Decision("migration", 0, "done", ""))
     world.looks(1.0, 1.0, 1.0, 1.0, 1.0, cpu=2.0)
     assert world.verdicts == [(1, True)]
-    assert world.events[0]["what"].startswith("2 us of CPU a row with the new plan, 8 before (")
+    assert world.events[0]["what"].startswith("cheaper than before: 2 us of CPU a row with the new plan, 8 before (")
     world.decide(3, NEW_PLAN)
     world.end()
-    assert world.events[1]["what"] == "the run ended before the plan had changed"
+    assert world.events[1]["what"] == "the run ended, before the plan had changed"
 
 
 def test_a_verdict_of_the_engine_is_the_outcome_of_the_newest_decision_about_the_same_thing() -> None:
@@ -127,14 +127,40 @@ def test_a_verdict_of_the_engine_is_the_outcome_of_the_newest_decision_about_the
     assert world.events[1]["what"] == "it stays" and world.events[1]["measured"] == {"cpu": 0.1}
 
 
-def test_a_trial_that_decides_nothing_leaves_the_measurement() -> None:
+@pytest.mark.parametrize("looks", [2, 5])
+def test_a_trial_that_decides_nothing_leaves_the_measurement(looks: int) -> None:
+    """Whether it ends before the measurement or after it; the text says so."""
     world = World()
     world.looks(1.0, 1.0, 1.0, cpu=8.0)
     world.decide(1, NEW_PLAN)
     world.decide(2, Decision("migration", 0, "done", ""))
+    world.looks(*[1.0] * looks, cpu=2.0)
     world.decide(3, Decision("trial", 0, "over", "the data has changed", about="plan"))
-    world.looks(1.0, 1.0, 1.0, 1.0, 1.0, cpu=2.0)
-    assert world.verdicts == [(1, True)]
+    world.looks(*[1.0] * (5 - looks), cpu=2.0)
+    assert world.verdicts[-1] == (1, True) and len(world.events) == (2 if looks == 5 else 1)
+    said = world.events[-1]["what"]
+    assert said.startswith("cheaper than before: 2 us of CPU a row with the new plan, 8 before (1,000 rows/s in the 3")
+    assert said.endswith("; the optimizer's own trial decided nothing: the data changed meanwhile")
+
+
+@pytest.mark.parametrize(("migration", "paid"), [("before", None), ("after", None), ("earlier", True), ("later", True)])
+def test_nobody_can_tell_of_a_route_if_the_plan_changed_meanwhile(migration: str, paid: bool | None) -> None:
+    world, done = World(), Decision("migration", 0, "done", "")
+    world.looks(4.0, 4.0)
+    if migration == "earlier":
+        world.decide(1, done)
+    world.looks(4.0, 4.0)
+    if migration == "before":
+        world.decide(1, done)
+    world.decide(2, ROUTE)
+    world.looks(1.0, 1.0)
+    if migration == "after":
+        world.decide(3, done)
+    world.looks(1.0, 1.0, 1.0)
+    if migration == "later":
+        world.decide(3, done)
+    assert world.verdicts == [(2, paid)]
+    assert ("; the plan changed meanwhile (" in world.events[0]["what"]) == (paid is None)
 
 
 def steps() -> Iterator[tuple[Signature, tuple[StepCount, ...]]]:

@@ -196,3 +196,12 @@ def test_a_silent_run_has_a_heartbeat() -> None:
         recorder.idle()
     times = [event["t"] for _, event in feed.since() if event["type"] == "sample"]
     assert times == [2.0, *(pytest.approx(2.0 + n * HEARTBEAT, abs=0.2 * n) for n in range(1, 6))]
+
+
+def test_reasons_of_plans_have_names_of_sources() -> None:
+    reporter, feed = Scripted(), EventFeed()
+    reporter.taken, why = 1, "an interval has passed; rate 0 5 -> 7; 0.2 -> 0.1 of a core, 1 MB -> 2 MB"
+    reporter.decisions = [Decision("plan", 0, "(a) stays", why)]
+    Recorder(reporter, RUN, feed, clock=Ticking())(Progress(seconds=1.0))  # type: ignore[arg-type]
+    (told,) = (event["why"] for _, event in feed.since() if event["type"] == "decision")
+    assert told == ("a regular check found that the data changed: rate of a 5 -> 7; 0.2 -> 0.1 of a core, 1 MB -> 2 MB")

@@ -1,8 +1,8 @@
 // What changed: decisions as a list, the newest first, each with its verdict. Enter or a click shows its numbers.
 
-import { clock, wall } from "./words.js";
+import { exactly, wall } from "./words.js";
 import { byId, choice, h } from "./page.js";
-import { FAMILIES, verdict } from "./store.js";
+import { FAMILIES, reason, verdict } from "./store.js";
 
 const SHOWN = 120;
 export const PAID = { yes: "paid", no: "did not pay", open: "not clear", "": "" };
@@ -42,8 +42,8 @@ export class Changes {
     const { sign, name } = FAMILIES[one.family], badge = h("span.badge");
     const when = wall(this.store.run, one.t);
     const button = h("button", { type: "button", onclick: () => this.open(one), title: when },
-      h("span.when", {}, clock(one.t)), h("span.mark", { "aria-hidden": "true" }, sign),
-      h("span.what", {}, h("span.unseen", {}, `${name}: `), one.what), badge, h("span.why", {}, one.why));
+      h("span.when", {}, exactly(one.t)), h("span.mark", { "aria-hidden": "true" }, sign),
+      h("span.what", {}, h("span.unseen", {}, `${name}: `), one.what), badge, h("span.why", {}, reason(one)));
     const tell = (paid) => {
       if (badge.dataset.paid === paid) return;
       badge.dataset.paid = paid;

@@ -5,8 +5,8 @@ import uPlot from "./vendor/uplot.js";
 import { h, table } from "./page.js";
 import { clock, num } from "./words.js";
 
-const POINTS = 600, ROWS = 40;
-export const GUTTER = 76;
+const POINTS = 600, ROWS = 40, TICKS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
+export const GUTTER = 76, RIGHT = 16;
 
 export class Chart {
   /** `lines` are {label, of, rate, colour, columns}; `columns` is a function, so that a reset store is found. */
@@ -38,17 +38,15 @@ export class Chart {
     this.plot.batch(() => {
       this.plot.setScale("x", { min: from, max: to });
       const tops = this.data.slice(1).flat().filter((value) => value !== null), most = Math.max(0, ...tops);
+      this.isEmpty = !(most > 0);
       this.plot.setScale("y", { min: 0, max: most > 0 ? most * 1.12 : 1 });
     });
     this.tell();
   }
 
   tell() {
-    const t = this.view.t;
-    const now = this.lines.map((line) => {
-      const columns = line.columns();
-      return [line, this.format(line.rate ? columns.rate(line.of, t) : columns.value(line.of, t))];
-    });
+    const t = this.view.t, at = this.data[0].findLastIndex((time) => time <= t + 1e-9);
+    const now = this.lines.map((line, n) => [line, this.format(this.data[n + 1][at] ?? NaN)]);
     this.said.replaceChildren(...now.map(([line, text]) => h("span", {}, h(`i.swatch.${line.colour}`), `${line.label} ${text}`)));
     this.box.setAttribute("aria-label", `${this.title} over time; at ${clock(t)}: ${now.map(([line, text]) => `${line.label} ${text}`).join(", ")}`);
     if (!this.isTable) return;
@@ -64,8 +62,8 @@ export class Chart {
     this.plot = new uPlot({
       width: Math.max(120, this.element.clientWidth), height: this.high, legend: { show: false },
       cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
-      scales: { x: { time: false, auto: false }, y: { auto: false } }, padding: [8, 6, 0, 0],
-      axes: [{ ...axis, size: 26, values: (u, ticks) => ticks.map(clock), space: 60 }, { ...axis, size: GUTTER, values: (u, ticks) => ticks.map(this.format), space: 30 }],
+      scales: { x: { time: false, auto: false }, y: { auto: false } }, padding: [8, RIGHT, 0, 0],
+      axes: [{ ...axis, size: 26, incrs: TICKS, values: (u, ticks) => ticks.map(clock), space: 60 }, { ...axis, size: GUTTER, values: (u, ticks) => ticks.map((tick) => (this.isEmpty && tick ? "" : this.format(tick))), space: 30 }],
       series: [{}, ...this.lines.map((line) => {
         const stroke = colour(line.colour.replace("k", "c"));
         return { label: line.label, stroke, width: 1.75, fill: line.area ? `color-mix(in srgb, ${stroke} 14%, transparent)` : undefined, points: { show: false }, spanGaps: true };

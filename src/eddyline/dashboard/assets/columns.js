@@ -55,11 +55,10 @@ export class Columns {
     return place < 0 ? NaN : this.data[name][place];
   }
 
-  /** The growth of a total per second, at a time, over the last few samples. */
-  rate(name, t, over = 3) {
-    const end = this.at(t), begin = Math.max(0, end - over);
-    if (end < 1) return end === 0 && this.data.t[0] > 0 ? this.data[name][0] / this.data.t[0] : NaN;
-    return (this.data[name][end] - this.data[name][begin]) / (this.data.t[end] - this.data.t[begin]);
+  /** The growth of a total per second, at a time, between the last two samples: what a chart draws there. */
+  rate(name, t) {
+    const end = this.at(t);
+    return end < 0 ? NaN : (this.series(name, [end], true)[0] ?? NaN);
   }
 
   /** Places of at most `points` samples between two times, and one beyond each end. */

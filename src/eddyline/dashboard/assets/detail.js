@@ -1,8 +1,8 @@
 // The dialog with the numbers of a decision: what was measured, what was expected, and what came of it.
 
-import { clock, named, num, valued, wall } from "./words.js";
+import { clock, exactly, named, num, valued, wall } from "./words.js";
 import { byId, h, s, table } from "./page.js";
-import { FAMILIES, verdict } from "./store.js";
+import { FAMILIES, awaits, rowRate, verdict } from "./store.js";
 
 const AROUND = 20;
 const SAID = { yes: "It paid", no: "It did not pay", open: "Whether it paid is not clear", "": "Nothing has come of it yet" };
@@ -26,6 +26,7 @@ export class Detail {
     this.drawn = null;
     this.draw();
     if (!this.dialog.open) this.dialog.showModal();
+    this.dialog.scrollTop = 0;
   }
 
   /** Draws again what has come of it since, if the dialog is open. */
@@ -33,19 +34,21 @@ export class Detail {
     if (!this.one || this.drawn === this.one.outcomes.length) return;
     this.drawn = this.one.outcomes.length;
     const { one, store } = this, family = FAMILIES[one.family], paid = verdict(one);
+    const had = this.dialog.contains(document.activeElement) ? document.activeElement.textContent : "";
     const where = Number.isInteger(one.slot) ? ` · slot ${one.slot}` : "", when = wall(store.run, one.t);
     this.dialog.replaceChildren(
-      h("div.head", {}, h("h2", { id: "detail-title" }, `${family.sign} ${family.name} at ${clock(one.t)}`), h("span.muted", {}, `${when}${where}`)),
+      h("div.head", {}, h("h2", { id: "detail-title" }, `${family.sign} ${family.name} at ${exactly(one.t)}`), h("span.muted", {}, `${when}${where}`),
+        h("button", { type: "button", autofocus: true, onclick: () => this.dialog.close() }, "Close")),
       h("p.lead", {}, one.what), h("p.why", {}, one.why),
-      h("div.verdict", { "data-paid": paid }, h("h3", {}, SAID[paid]), one.outcomes.map((said) => h("p", {}, `${clock(said.t)} `, said.what))),
-      h("div.numbers.scroll", { tabindex: 0, role: "region", "aria-label": "Numbers" }, numbers(one)),
+      paid || awaits(one) ? h("div.verdict", { "data-paid": paid }, h("h3", {}, SAID[paid]), one.outcomes.map((said) => h("p", {}, `${exactly(said.t)}: `, said.what))) : "",
+      h("div.numbers.scroll", { tabindex: 0, role: "region", "aria-label": "Numbers" }, numbers(one, store.trial(one))),
       around(store, one),
       h("div.foot", {}, this.button("Look at this moment", () => {
         this.view.goto(one.t + 0.01);
         this.dialog.close();
-      }), this.button("← the one before", () => this.step(-1)), this.button("the next one →", () => this.step(1)),
-      h("button", { type: "button", autofocus: true, onclick: () => this.dialog.close() }, "Close")),
+      }), this.button("← the one before", () => this.step(-1)), this.button("the next one →", () => this.step(1))),
     );
+    if (had) [...this.dialog.querySelectorAll("button")].find((button) => button.textContent === had)?.focus({ preventScroll: true });
   }
 
   button(text, onclick) {
@@ -60,22 +63,30 @@ export class Detail {
 }
 
 const WHEN = { before: "before", expected: "expected", after: "afterwards" };
+/** What is measured of other decisions is no standing before them: it is what was done. */
+const WHEN_DONE = { expected: "expected", before: "measured", after: "afterwards" };
 
 /** All numbers of a decision: a row for each thing, with what it was before, was expected to be, and was afterwards. */
-function numbers(one) {
-  const rows = new Map();
+function numbers(one, trial) {
+  const rows = new Map(), isPlan = one.kind === "plan", isDone = !isPlan && one.kind !== "trial" && one.family !== "route", rate = isPlan ? rowRate(one) : 0;
   const put = (name, when, value) => {
     if (name === "expected" || name === "instead_of") return put("us per tuple", name === "expected" ? name : "before", value * 1e6);
-    const [, thing, old] = name.match(/^(?:predicted )?(.*?)( now| before)?( after)?$/);
-    rows.set(thing, { ...rows.get(thing), [old ? "before" : name.startsWith("predicted ") ? "expected" : when]: value });
+    const [, known, old] = name.match(/^(?:predicted )?(.*?)( now| before)?( after)?$/), isShare = known === "cpu" && rate > 0;
+    const thing = isShare ? "model us per row" : known;
+    rows.set(thing, { ...rows.get(thing), [old ? "before" : name.startsWith("predicted ") ? "expected" : when]: isShare ? (1e6 * value) / rate : value });
   };
-  for (const [name, value] of Object.entries(one.measured)) if (!(name in one.expected)) put(name, "before", value);
+  for (const [name, value] of Object.entries(one.measured)) {
+    if (one.kind === "trial") put(name, "after", value);
+    else if (isDone || !(name in one.expected)) put(name, `${name} now` in one.measured ? "expected" : "before", value);
+  }
   for (const [name, value] of Object.entries(one.expected)) put(name, "expected", value);
+  if (isPlan && trial) put("cpu", "after", trial.measured.cpu);
   for (const [name, value] of Object.entries(one.outcomes.at(-1)?.measured ?? {})) put(name, "after", value);
-  const columns = Object.keys(WHEN).filter((when) => [...rows.values()].some((row) => when in row));
+  const when = isDone ? WHEN_DONE : WHEN, columns = Object.keys(when).filter((key) => [...rows.values()].some((row) => key in row));
   if (!columns.length) return h("p.muted", {}, "It comes without numbers.");
-  const said = columns.map((when) => [when === "before" && one.family !== "plan" && one.family !== "route" ? "measured" : WHEN[when], "num"]);
-  return table(["", ...said].map((x) => x || "number"), [...rows].map(([thing, row]) => [named(thing), ...columns.map((when) => (when in row ? valued(thing, row[when]) : ""))]));
+  const titles = columns.map((key) => [when[key], "num"]), slots = Number.isInteger(one.slot) ? "of the slot, " : "";
+  const name = (thing) => (isDone && thing === "seconds" ? "time that it took" : thing === "model us per row" ? `CPU a row ${slots}as the optimizer reckons` : named(thing));
+  return table(["number", ...titles], [...rows].sort(([, x], [, y]) => Object.keys(y).length - Object.keys(x).length).map(([thing, row]) => [name(thing), ...columns.map((key) => (key in row ? valued(thing, row[key]) : ""))]));
 }
 
 /** Rows a second around a decision, as a small line. */

@@ -1,9 +1,10 @@
 // The join graph with today's routes: a line for each pair of sources of which one is asked for partners of the other.
+// Its share is that of the time of all look-ups, because a look-up that finds much takes far longer than one that finds nothing.
 // Lines are kept between two drawings and only their widths change, so nothing jumps and the drops go on.
 
-import { num, percent } from "./words.js";
+import { lasting, num, percent } from "./words.js";
 import { byId, h, redraw, s } from "./page.js";
-import { asked } from "./store.js";
+import { asked, target } from "./store.js";
 
 const NODE = { w: 116, h: 54 }, SMALL = { w: 92, h: 48 };
 
@@ -20,14 +21,14 @@ export class Graph {
     if (!run) return;
     const wide = Math.max(300, Math.min(720, Math.floor(byId("graph").clientWidth / 20) * 20));
     redraw(byId("graph"), `${wide} ${run.sources.map((one) => one.alias)}`, () => this.frame(run, wide));
-    const steps = detail ? this.store.steps(t) : [], traffic = pairs(steps, run), total = [...traffic.values()].reduce((sum, one) => sum + one.tuples, 0) || 1;
+    const steps = detail ? this.store.steps(t) : [], traffic = pairs(steps, run), total = time(traffic);
     const route = detail?.routes.find((one) => one.source === this.source), hops = route ? walked(route, run, steps) : null;
     const now = hops ? new Set(hops.map((hop) => hop.pair)) : null;
-    for (const [pair, one] of traffic) this.flow(pair).set(one, one.tuples / total, now && !now.has(pair));
-    for (const [pair, flow] of this.flows) if (!traffic.has(pair)) flow.set(null, 0, true);
+    for (const [pair, one] of traffic) this.flow(pair).set(one, total, now && !now.has(pair));
+    for (const [pair, flow] of this.flows) if (!traffic.has(pair)) flow.set(null, total, true);
     this.number(hops ?? []);
     this.rates(t);
-    this.svg.setAttribute("aria-label", spoken(traffic, total, this.store));
+    this.svg.setAttribute("aria-label", spoken(traffic, total));
     redraw(byId("paths"), `${this.source} ${detail?.t}`, () => this.paths(detail, run, steps));
   }
 
@@ -90,7 +91,7 @@ export class Graph {
       ])),
       h("span.share", {}, route.share === null || route.share === undefined ? "" : `${percent(route.share)} go this way`));
     });
-    const hint = h("p.hint", {}, "0.5× between two sources: each row finds 0.5 partners there. The fewer, the earlier a source should be asked.");
+    const hint = h("p.hint", {}, "0.5× between two sources: each row finds 0.5 partners there. The fewer, the earlier a source should be asked. “a b → c” on a line: rows joined of a and b ask c.");
     return [h("div.paths", { role: "group", "aria-label": "Routes: choose one to follow it in the drawing" }, list), hint];
   }
 }
@@ -110,31 +111,57 @@ class Flow {
     layer.append(this.line, this.drops, this.tip, this.text);
   }
 
-  set(one, share, isDim) {
-    const width = one && one.tuples ? 1.5 + 13 * Math.sqrt(share) : 0;
+  set(one, total, isDim) {
+    const share = one ? one.us / total : 0, width = one ? 1.5 + 15 * share : 0;
     this.line.setAttribute("stroke-width", width);
-    this.drops.setAttribute("stroke-dasharray", `1 13`);
     this.drops.style.display = width > 3 && !isDim ? "" : "none";
     for (const part of [this.line, this.tip]) part.classList.toggle("dim", isDim || !width);
     this.tip.style.display = width ? "" : "none";
-    this.text.textContent = width && share >= 0.02 && !isDim ? percent(share) : "";
-    this.title.textContent = one ? `${num(one.tuples)} look-ups, ${percent(share)} of all; each takes ${num(one.us / one.tuples)} µs and finds ${num(one.produced / one.tuples)}` : "";
+    this.text.textContent = width && share >= 0.02 && !isDim ? `${askers(one)}${percent(share)}` : "";
+    this.title.textContent = one ? one.steps.map((step) => said(step, total)).join("\n") : "";
   }
 }
 
-/** Look-ups by pair: `a>b` where b is asked for partners of a row that has a. */
+/** The work of steps by pair: `a>b` where b is asked for partners of a row that has a. The steps of a pair are sorted by their time. */
 function pairs(steps, run) {
   const found = new Map();
   for (const step of steps) {
     const pair = pair_of(step, run);
     if (!pair || !step.tuples) continue;
-    const one = found.get(pair) ?? { tuples: 0, produced: 0, us: 0 };
-    one.tuples += step.tuples;
-    one.produced += step.produced;
+    if (!found.has(pair)) found.set(pair, { us: 0, steps: [] });
+    const one = found.get(pair), who = step.span.map((n) => run.sources[n].alias).join(" "), asked = target(step.step, run);
     one.us += step.us ?? 0;
-    found.set(pair, one);
+    one.steps.push({ who, asked, isWide: step.span.length > 1 || asked.includes(" "), tuples: step.tuples, produced: step.produced, us: step.us ?? 0 });
+    one.steps.sort((x, y) => y.us - x.us);
   }
   return found;
+}
+
+/** Who asks along a line, for its label; empty if it is only the source where the line begins, which asks the one where it ends. */
+function askers({ steps: [first, ...more] }) {
+  const others = more.length ? " …" : "";
+  return others || first.isWide ? `${first.who} → ${first.asked}${others} ` : "";
+}
+
+/** All steps, those first that take most time. */
+const dearest = (traffic) => [...traffic.values()].flatMap((one) => one.steps).sort((x, y) => y.us - x.us);
+
+/** The time of all look-ups. */
+const time = (traffic) => [...traffic.values()].reduce((sum, one) => sum + one.us, 0) || 1;
+
+/** A step as a sentence. */
+function said(step, total) {
+  const each = lasting(step.us / step.tuples / 1e6);
+  return `${asks(step)}: ${percent(step.us / total)} of the time; ${num(step.tuples)} look-ups, each takes ${each} and finds ${num(step.produced / step.tuples)}`;
+}
+
+const asks = ({ who, asked }) => `${who.includes(" ") ? `(${who})` : who} asks ${asked}`;
+
+/** The step that takes most time around a moment, and its share; null if there is none. */
+export function most(store, t) {
+  if (!store.run || !store.detail(t)) return null;
+  const traffic = pairs(store.steps(t), store.run), [first] = dearest(traffic);
+  return first?.us ? `${asks(first)}, ${percent(first.us / time(traffic))}.` : null;
 }
 
 /** The pair of sources that a step goes between: the one it asks, and the one whose key it uses. */
@@ -193,9 +220,6 @@ function edge(node, to, box) {
   return { x: node.x + dx * u, y: node.y + dy * u };
 }
 
-function spoken(traffic, total, store) {
-  const name = (place) => store.run.sources[place].alias;
-  const most = [...traffic].sort((x, y) => y[1].tuples - x[1].tuples).slice(0, 6);
-  const said = most.map(([pair, one]) => `${pair.split(">").map(name).join(" asks ")}: ${percent(one.tuples / total)}`);
-  return `Join graph. Shares of look-ups: ${said.join(", ") || "none yet"}`;
+function spoken(traffic, total) {
+  return `Join graph. Shares of the time of look-ups: ${dearest(traffic).slice(0, 6).map((step) => `${asks(step)}: ${percent(step.us / total)}`).join(", ") || "none yet"}`;
 }

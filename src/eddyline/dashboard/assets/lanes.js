@@ -1,12 +1,12 @@
 // Stretches of time below the throughput: which plan ran, which route each source took, and when something was changed.
 // The time axis is that of the chart above. A lane is coloured by the source that is asked first.
 
-import { GUTTER } from "./chart.js";
-import { byId, h, s } from "./page.js";
+import { GUTTER, RIGHT } from "./chart.js";
+import { byId, h, redraw, s } from "./page.js";
 import { FAMILIES, verdict } from "./store.js";
 import { clock } from "./words.js";
 
-const HIGH = 24, GAP = 5, RIGHT = 6, LEAST = 0.75;
+const HIGH = 24, GAP = 5, LEAST = 0.75;
 
 export class Lanes {
   constructor(store, view, open) {
@@ -15,8 +15,6 @@ export class Lanes {
     this.svg = s("svg", { role: "img" });
     this.place.append(this.svg);
     this.svg.addEventListener("click", (event) => this.click(event));
-    byId("legend").append(...Object.entries(FAMILIES).filter(([key]) => key !== "other").map(([, { sign, name }]) => h("span", {}, `${sign} ${name.toLowerCase()}`)),
-      h("span.good", {}, "green: it paid"), h("span.bad", {}, "red: it did not pay"), h("span", {}, "small: a plan was looked for and kept"));
     new ResizeObserver(() => this.draw()).observe(this.place);
   }
 
@@ -36,7 +34,17 @@ export class Lanes {
     this.svg.setAttribute("height", high);
     this.svg.setAttribute("aria-label", this.spoken());
     this.svg.replaceChildren(...parts);
+    this.legend();
     this.x = x;
+  }
+
+  /** What the colours and signs mean, of those that are there. */
+  legend() {
+    const { run, decisions } = this.store, is = (test) => decisions.some(test);
+    const sources = run.sources.map(({ alias }) => h("span", {}, h(`i.swatch.${this.store.colour(alias)}`), alias));
+    const said = [["good", "green: it paid", (one) => verdict(one) === "yes"], ["bad", "red: it did not pay", (one) => verdict(one) === "no"], ["", "small: a plan was looked for and kept", (one) => one.stays]];
+    const shown = said.filter(([, , test]) => is(test));
+    redraw(byId("legend"), `${run.sources.length} ${shown.map(([, text]) => text)}`, () => [h("span", {}, "Colour of a route: the source that is asked first:"), ...sources, ...shown.map(([kind, text]) => h(kind ? `span.${kind}` : "span", {}, text))]);
   }
 
   lane(y, name, list, colour, x, from, to, width) {

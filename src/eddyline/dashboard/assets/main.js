@@ -32,7 +32,7 @@ const health = [
   chart("health", "State", [samples("memory", "memory_bytes", "k0", { area: true })], { format: bytes }),
   chart("health", "Rows held", [samples("rows", "state_rows", "k5")]),
   chart("health", "Watermark behind", [samples("most", "lag", "k3")], { format: lasting }),
-  chart("health", "Rows waiting in sources", [samples("backlog", "backlog_rows", "k1")]),
+  chart("health", "Rows waiting in sources", [samples("rows", "backlog_rows", "k1")]),
   chart("health", "Time of a batch", [samples("mean", "batch_seconds", "k2")], { format: lasting }),
   chart("health", "Batches a second", [samples("batches", "batches", "k5", rate)]),
   chart("health", "Late, dead and wrong rows a second", [samples("late", "rows_late", "k1", rate), samples("dead", "rows_dead", "k4", rate), samples("errors", "errors", "k3", rate)]),
@@ -66,7 +66,7 @@ function bar() {
   byId("moment").textContent = clock(t);
   byId("moment").title = wall(store.run, t);
   byId("live").setAttribute("aria-pressed", String(isLive));
-  byId("live").textContent = store.end ? "End" : "Now";
+  byId("live").textContent = store.end ? "End" : store.run?.replay ? "Newest" : "Now";
   byId("play").textContent = isPlaying ? "❚❚" : "▶";
   byId("play").setAttribute("aria-label", isPlaying ? "Stop playing" : "Play from here");
   byId("title").textContent = title;
@@ -85,7 +85,7 @@ function status(isLive, t) {
   if (!isLive) return ["back", `Looking at ${clock(t)}`];
   if (store.end) return [store.end.status === "failed" ? "failed" : "over", { done: "The run is done", stopped: "The run was stopped", failed: "The run failed" }[store.end.status] ?? "The run is over"];
   if (connection.state === "over") return ["over", "The run is over"];
-  return ["live", "Live"];
+  return ["live", store.run?.replay ? `Replay, ${clock(t)}` : "Live"];
 }
 
 let before = performance.now(), drawn = 0;

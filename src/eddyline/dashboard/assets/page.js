@@ -55,5 +55,5 @@ export function table(titles, rows, { caption, mark } = {}) {
     caption ? h("caption", {}, caption) : null,
     h("thead", {}, h("tr", {}, titles.map((t, i) => h(numeric[i] ? "th.num" : "th", { scope: "col" }, numeric[i] ? t[0] : t)))),
     h("tbody", {}, rows.map((row, n) =>
-      h(mark?.(n) ? "tr.current" : "tr", {}, row.map((cell, i) => h(numeric[i] ? "td.num" : "td", {}, cell ?? "–"))))));
+      h(mark?.(n) ? "tr.current" : "tr", {}, row.map((cell, i) => h(numeric[i] ? "td.num" : "td", { "data-title": numeric[i] ? titles[i][0] : titles[i] }, cell ?? "–"))))));
 }

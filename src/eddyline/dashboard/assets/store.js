@@ -2,9 +2,10 @@
 // Invariant: everything that grows with time is thinned out, so a page that is open for days stays small.
 
 import { Columns } from "./columns.js";
+import { plain } from "./words.js";
 
 const TOTALS = ["rows_in", "rows_out", "rows_late", "rows_dead", "errors", "batches"];
-const LEVELS = ["state_rows", "memory_bytes", "batch_seconds", "watermark_us", "backlog_rows", "lag", "log_bytes", "disk_groups"];
+const LEVELS = ["state_rows", "memory_bytes", "batch_seconds", "watermark_us", "backlog_rows", "lag", "log_bytes", "disk_groups", "ended"];
 const STRETCH = 4;
 const MOST_DETAILS = 600, MOST_MAPS = 150, MOST_STRETCHES = 3000, MOST_DECISIONS = 4000;
 
@@ -63,29 +64,49 @@ export class Store {
   }
 
   sample(event) {
-    const lags = Object.values(event.streams ?? {}).map((one) => behind(one, event.watermark_us)).filter(Number.isFinite);
+    const streams = Object.values(event.streams ?? {}), lags = streams.map((one) => behind(one, event.watermark_us)).filter(Number.isFinite);
     this.samples.add(event.t, {
       ...event, lag: lags.length ? Math.max(...lags) : null, log_bytes: event.disk?.log_bytes, disk_groups: event.disk?.groups,
+      ended: Number(streams.length > 0 && streams.every((one) => one.ended)),
     });
     this.memoryLimit = event.memory_limit ?? this.memoryLimit;
     for (const [name, one] of Object.entries(event.streams ?? {})) {
-      if (!this.streams.has(name)) this.streams.set(name, new Columns(["rows", "late", "dead", "newest_us", "watermark_us", "lag"], 4000));
-      this.streams.get(name).add(event.t, { ...one, lag: behind(one, event.watermark_us) });
+      if (!this.streams.has(name)) this.streams.set(name, new Columns(["rows", "late", "dead", "newest_us", "watermark_us", "lag", "ended"], 4000));
+      this.streams.get(name).add(event.t, { ...one, lag: behind(one, event.watermark_us), ended: Number(one.ended) });
     }
     const { t, routes = [], steps = [], packets = [], tree = "", slots = [], spill = null, disk = null } = event;
     keep(this.details, { t, routes, steps, packets, tree, slots, spill, disk }, MOST_DETAILS);
     if (event.groups?.group?.length) keep(this.maps, packed(t, event.groups), MOST_MAPS);
-    if (tree) stretch(this.trees, t, tree);
-    for (const route of routes) {
-      if (!this.routes.has(route.source)) this.routes.set(route.source, []);
-      stretch(this.routes.get(route.source), t, asked(route, this.run).join(" → "));
+    if (tree) stretch(this.trees, t, tree, (from) => this.changed(from, t));
+    for (const { source, ...route } of routes) {
+      if (!this.routes.has(source)) this.routes.set(source, []);
+      stretch(this.routes.get(source), t, asked(route, this.run).join(" → "), (from) => this.changed(from, t, source));
     }
+  }
+
+  /** When the plan, or the route of a source, changed between two samples: at the last decision that says so, or at the second one. */
+  changed(from, to, source = null) {
+    const found = this.decisions.findLast((one) => one.t <= from || one.family === "migration" || (source && one.family === "route" && one.what.replace(/^slot \d+: /, "").startsWith(`${source}:`)));
+    return found && found.t > from ? found.t : to;
+  }
+
+  /** How many routes changed together with the plan that began last, and when; null if none did. */
+  withPlan(t) {
+    const plan = this.trees.findLast((one) => one.from <= t), at = plan?.from;
+    const many = at > 0 ? [...this.routes.values()].filter((list) => list.some((one) => one.from === at)).length : 0;
+    return many ? { at, many, all: many === this.routes.size } : null;
+  }
+
+  /** The optimizer's trial of a plan, if it is over. */
+  trial(plan) {
+    const later = this.decisions.find((one) => one.id > plan.id && one.slot === plan.slot && (one.kind === "trial" || (one.kind === "plan" && !one.stays)));
+    return later?.kind === "trial" ? later : null;
   }
 
   decision(event) {
     const family = FAMILY_OF[event.kind] ?? "other";
-    const what = arrows(event.what), stays = event.kind === "plan" && !what.includes("→");
-    const decision = { measured: {}, expected: {}, ...event, what, why: arrows(event.why), outcomes: [], family, stays, isMinor: stays || MINOR.has(event.kind) };
+    const what = plain(event.what), stays = event.kind === "plan" && !what.includes("→");
+    const decision = { measured: {}, expected: {}, ...event, what, why: plain(event.why), outcomes: [], family, stays, isMinor: stays || MINOR.has(event.kind) };
     this.decisions.push(decision);
     this.byId.set(event.id, decision);
     if (this.decisions.length > MOST_DECISIONS) this.forget();
@@ -105,7 +126,7 @@ export class Store {
   outcome(event) {
     const decision = this.byId.get(event.of);
     if (!decision) return;
-    decision.outcomes.push({ ...event, what: arrows(event.what) });
+    decision.outcomes.push({ ...event, what: plain(event.what) });
     if (decision.outcomes.length > 10) decision.outcomes.shift();
   }
 
@@ -171,19 +192,33 @@ export function verdict(decision) {
   return last.paid === true ? "yes" : last.paid === false ? "no" : "open";
 }
 
+/** Rows that come in a second of event time, by the optimizer, when a plan was decided on; 0 if it is not told. */
+export const rowRate = (one) => Object.entries(one.measured).reduce((sum, [name, value]) => sum + (name.startsWith("rate ") ? value : 0), 0);
+
+/** Whether something is measured after such a decision. */
+export const awaits = ({ kind, family, stays }) => family === "route" || kind === "move" || (kind === "plan" && !stays);
+
 /** The aliases of the sources that a route asks, in order; a selection is its text. */
 export function asked(route, run) {
-  return (route.steps ?? []).map((step) => {
-    const first = String(step).split(" ")[0];
-    return run?.sources.some((one) => one.alias === first) ? first : String(step).split(" by ")[0];
-  });
+  return (route.steps ?? []).map((step) => target(step, run));
 }
 
-/** A text of the engine as it is shown. */
-const arrows = (text) => String(text ?? "").replaceAll("->", "→");
+/** What a step asks. */
+export function target(step, run) {
+  const first = String(step).split(" ")[0];
+  return run?.sources.some((one) => one.alias === first) ? first : String(step).split(" by ")[0];
+}
 
+/** Why a plan was looked for, without the predictions, which follow. */
+export function reason(decision) {
+  const parts = decision.why.split("; "), end = decision.kind === "plan" ? parts.findIndex((part) => part.includes(" of a core")) : -1;
+  return end > 0 ? parts.slice(0, end).join("; ") : decision.why;
+}
+
+/** How many seconds the newest row of a stream is ahead of the watermark; null if the stream has ended. */
 function behind(one, watermark) {
   const known = watermark ?? one.watermark_us;
+  if (one.ended) return null;
   return Number.isFinite(one.newest_us) && Number.isFinite(known) ? Math.max(0, (one.newest_us - known) / 1e6) : null;
 }
 
@@ -206,13 +241,14 @@ function thin(list) {
   list.length = at;
 }
 
-/** Lengthens the last stretch of time if it still says the same, else begins one. */
-function stretch(list, t, text) {
+/** Lengthens the last stretch of time if it still says the same, else begins one; `since` tells when, after the last sample that said so. */
+function stretch(list, t, text, since) {
   const last = list.at(-1);
   if (last?.text === text) last.to = t;
   else {
-    if (last) last.to = t;
-    list.push({ from: last ? t : 0, to: t, text });
+    const from = last ? since(last.to) : 0;
+    if (last) last.to = from;
+    list.push({ from, to: t, text });
     if (list.length > MOST_STRETCHES) {
       thin(list);
       for (let i = 1; i < list.length; i++) list[i - 1].to = list[i].from;

@@ -1,27 +1,33 @@
 // The panels that are tables: plans, packets, streams, and what the run is.
 
-import { bytes, clock, full, lasting, num, percent, stamp, valued } from "./words.js";
+import { bytes, clock, exactly, full, lasting, num, percent, stamp, valued } from "./words.js";
 import { byId, h, redraw, table } from "./page.js";
-import { verdict } from "./store.js";
+import { reason, rowRate, verdict } from "./store.js";
 import { PAID } from "./changes.js";
 
 export function drawPlans(store, view, open) {
   const t = view.t, tree = store.detail(t)?.tree ?? "";
-  byId("plan-now").textContent = tree ? `Now: ${tree}` : "";
+  byId("plan-now").textContent = tree ? `Now: ${tree}${kept(tree)}` : "";
   const found = store.decisions.filter((one) => one.family === "plan" && !one.isMinor && one.t <= t + 1e-9);
-  const kept = store.decisions.filter((one) => one.stays && one.t <= t + 1e-9);
-  redraw(byId("plans"), `${found.length} ${kept.length} ${found.map(verdict).join()}`, () => {
-    if (!found.length) return h("p.muted", {}, kept.length ? `No change so far. ${keptText(kept)}` : "No change so far.");
+  const stays = store.decisions.filter((one) => one.stays && one.t <= t + 1e-9);
+  redraw(byId("plans"), `${found.length} ${stays.length} ${found.map(verdict).join()}`, () => {
+    if (!found.length) return h("p.muted", {}, stays.length ? `No change so far. ${keptText(stays)}` : "No change so far.");
     const rows = [...found].reverse().map((one) => {
-      const [, slot, plans] = one.what.match(/^(slot \d+: )?(.*)$/s), [before, after] = plans.split(/\s*→\s*/), cost = costs(one), last = one.outcomes.at(-1);
+      const [, slot, plans] = one.what.match(/^(slot \d+: )?(.*)$/s), [before, after] = plans.split(/\s*→\s*/), last = one.outcomes.at(-1);
       return [
-        [h("button.link", { type: "button", onclick: () => open(one) }, clock(one.t)), slot ? h("span.sub", {}, slot.slice(0, -2)) : null],
-        h("span.plan-text", {}, before, h("span.sub", {}, "→ "), h("strong", {}, after)), h("span.few", {}, one.why),
-        cost.predicted, last ? last.what : h("span.muted", {}, "not yet"), badge(one),
+        [h("button.link", { type: "button", onclick: () => open(one) }, exactly(one.t)), slot ? h("span.sub", {}, slot.slice(0, -2)) : null],
+        h("span.plan-text", {}, before, h("span.sub", {}, "→ "), h("strong", {}, after)), reason(one),
+        predicted(one), last ? last.what : h("span.muted", {}, "not yet"), badge(one),
       ];
     });
-    return [table(["When", "From → to", "Why", "Predicted", "Measured afterwards", "Verdict"], rows, { mark: (n) => n === 0 }), h("p.hint", {}, keptText(kept))];
+    return [table(["When", "From → to", "Why", "Predicted", "Measured afterwards", "Verdict"], rows, { mark: (n) => n === 0 }), h("p.hint", {}, keptText(stays))];
   });
+}
+
+/** What the inner brackets of a plan mean, by one of them. */
+function kept(tree) {
+  const inner = tree.match(/.\(([^()]+)\)/)?.[1];
+  return inner ? `: results of ${inner.trim().split(/\s+/).join(" and ")} are kept, and joined with the others.` : "";
 }
 
 const keptText = (kept) => (kept.length ? `${kept.length} more times a plan was looked for and the present one kept, last at ${clock(kept.at(-1).t)}.` : "");
@@ -31,12 +37,13 @@ function badge(one) {
   return h("span.badge", { "data-paid": paid }, PAID[paid] || "open");
 }
 
-/** What the plan found was expected to cost, beside the plan before. */
-function costs(one) {
-  const all = { ...one.measured, ...one.expected }, said = [];
-  if (Number.isFinite(all.cpu)) said.push(`${Number.isFinite(all["cpu now"]) ? `${num(all["cpu now"])} → ` : ""}${num(all.cpu)} of a core`);
+/** What the plan found was expected to cost, beside the plan before. The cost a row can be compared with what is measured afterwards. */
+function predicted(one) {
+  const all = { ...one.measured, ...one.expected }, rate = rowRate(one), said = [];
+  const cost = (value) => (rate ? lasting(value / rate) : num(value));
+  if (Number.isFinite(all.cpu)) said.push(`${Number.isFinite(all["cpu now"]) ? `${cost(all["cpu now"])} → ` : ""}${cost(all.cpu)} ${rate ? `a row${Number.isInteger(one.slot) ? " of the slot" : ""}` : "of a core"}`);
   if (Number.isFinite(all.memory)) said.push(`${Number.isFinite(all["memory now"]) ? `${bytes(all["memory now"])} → ` : ""}${bytes(all.memory)}`);
-  return { predicted: said.length ? said.map((text, n) => h(n ? "span.sub" : "span", {}, text)) : Object.entries(one.expected).map(([k, v]) => `${k} ${valued(k, v)}`).join(", ") };
+  return said.length ? said.map((text, n) => h(n ? "span.sub" : "span", {}, text)) : Object.entries(one.expected).map(([k, v]) => `${k} ${valued(k, v)}`).join(", ");
 }
 
 export function drawPackets(store, view) {
@@ -55,11 +62,12 @@ export function drawPackets(store, view) {
 }
 
 export function drawStreams(store, view) {
-  const t = view.t;
+  const t = view.t, watermark = stamp(store.samples.value("watermark_us", t));
+  byId("watermark").textContent = `Watermark of the query: ${watermark}. Behind: how far it is behind the newest row of a stream.`;
   redraw(byId("streams"), `${store.samples.at(t)} ${store.streams.size}`, () => {
     const rows = [...store.streams].map(([name, columns]) => {
       const at = (column) => columns.value(column, t);
-      return [h("strong", {}, name), num(columns.rate("rows", t)), full(at("rows")), stamp(at("newest_us")), stamp(at("watermark_us")), lasting(at("lag")),
+      return [h("strong", {}, name), num(columns.rate("rows", t)), full(at("rows")), stamp(at("newest_us")), stamp(at("watermark_us")), at("ended") ? "ended" : lasting(at("lag")),
         `${full(at("late"))} ${at("late") > 0 ? `(${percent(at("late") / at("rows"))})` : ""}`, full(at("dead"))];
     });
     const n = (text) => [text, "num"];
@@ -74,7 +82,7 @@ export function drawAbout(store) {
     const folded = (title, content, open) => h("details", { open }, h("summary", {}, title), content);
     const text = (words) => h("pre", { tabindex: 0 }, words);
     return [
-      h("p", {}, `Eddyline ${run.eddyline ?? ""} on the ${run.engine ?? ""} engine, ${run.slots ?? 1} slots, ${run.groups ?? 0} groups, since ${new Date(run.began).toLocaleString()}.`),
+      h("p", {}, `Eddyline ${run.eddyline ?? ""} on the ${run.engine ?? ""} engine, ${run.slots ?? 1} slot${run.slots > 1 ? "s" : ""}, ${run.groups ?? 0} groups, since ${new Date(run.began).toLocaleString()}.`),
       folded("The query", text(run.query ?? ""), true), folded("The plan at the start", text(run.plan ?? "")),
       folded("Settings", table(["Setting", "Value"], Object.entries(run.settings ?? {}).map(([key, value]) => [h("code", {}, key), String(value)]))),
       folded("Sources", table(["Alias", "Name", "Kind", "Window"], run.sources.map((one) => [one.alias, one.name, one.kind, one.window]))),

@@ -34,12 +34,23 @@ export function lasting(seconds) {
   if (!Number.isFinite(seconds)) return "–";
   const size = Math.abs(seconds);
   if (size === 0) return "0 s";
-  if (size < 1e-3) return `${few.format(seconds * 1e6)} µs`;
+  if (size < 1e-3) return `${num(seconds * 1e6)} µs`;
   if (size < 1) return `${few.format(seconds * 1e3)} ms`;
   if (size < 100) return `${few.format(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
   return minutes < 60 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
+
+/** A text of the engine as it is shown: with arrows, and numbers with units that people read. */
+export function plain(text) {
+  return String(text ?? "").replaceAll("->", "→")
+    .replace(/(\d[\d.,]*(?:e[+-]?\d+)?) us\b/g, (_, value) => lasting(Number(value.replaceAll(",", "")) / 1e6))
+    .replace(/\d[\d.]*e\+\d+/g, (value) => num(Number(value)))
+    .replace(/\b1 (batch|slot|row|group)(e?s)\b/g, "1 $1");
+}
+
+/** The same as `clock`; below a minute with tenths: 0:07.3. */
+export const exactly = (seconds) => (seconds < 59.95 ? `0:${seconds.toFixed(1).padStart(4, "0")}` : clock(seconds));
 
 /** A time of the run: 0:07, 1:25, 1:02:25. */
 export function clock(seconds) {
@@ -63,19 +74,22 @@ export function stamp(us) {
 /** A measured value with its unit, which its name tells. */
 export function valued(name, value) {
   if (typeof value !== "number") return String(value ?? "–");
-  if (/\bus\b|microsecond/.test(name)) return `${num(value)} µs`;
+  if (/\bus\b|microsecond/.test(name)) return lasting(value / 1e6);
   if (/cpu/.test(name)) return `${num(value)} of a core`;
   if (/bytes|memory|amount|held|free|growth/.test(name) && Math.abs(value) >= 1000) return bytes(value);
   if (/second|longest|duration|late\b|wait/.test(name)) return lasting(value);
-  if (/^rate |per second|rows\/s|a second/.test(name)) return `${num(value)} rows/s`;
+  if (/^rate |rows\/s|a second/.test(name)) return `${num(value)} rows/s`;
   if (/share/.test(name) && value <= 1) return percent(value);
   return num(value);
 }
 
 const NAMES = {
-  cpu: "CPU", plans: "plans looked at", longest: "longest pause", amount: "load that moves", "us per tuple": "the rest of the route, a tuple",
-  "rows/s": "rows a second", seconds: "seconds", "move seconds": "CPU of the move", "move longest": "longest pause of the move",
+  cpu: "CPU", memory: "memory", plans: "plans looked at", longest: "longest pause", amount: "load that moves",
+  seconds: "measured over", "us per tuple": "time for a row, rest of the route", "cpu us per row": "CPU a row, all slots, measured",
+  "rows/s": "rows a second, measured", duration: "length, in event time",
+  "move seconds": "CPU of the move", "move duration": "length of the move, in event time", "move longest": "longest pause of the move",
+  "move rows": "rows that are moved", "move tuples": "results that are made for it", "move bytes": "memory for it",
 };
 
 /** The name of a measured value in words. */
-export const named = (name) => NAMES[name] ?? name.replace(/_/g, " ");
+export const named = (name) => NAMES[name] ?? name.replace(/^rate (.*)/, "rate of $1, per second of event time").replace(/_/g, " ");

@@ -280,7 +280,7 @@ class Auto(Policy):
                 "reroute",
                 self._work.moment,
                 f"{came}: {', '.join(map(self._name, after))} instead of {', '.join(map(self._name, before))}",
-                f"the rest of the route costs {will_be * 1e6:.3g} us a tuple, the old one {was * 1e6:.3g}",
+                f"the rest of the route costs {will_be * 1e6:.3g} us a tuple, the old one {was * 1e6:.3g} us",
                 {"expected": will_be, "instead_of": was},
                 {"us per tuple": will_be * 1e6, "us per tuple before": was * 1e6},
                 about=f"route {entry.signature[0]} {entry.signature[1]}",

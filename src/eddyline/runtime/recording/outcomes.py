@@ -6,13 +6,15 @@ For a new route the microseconds per tuple of the rest of the route are measured
 seconds before the decision, because a route is mostly left soon after the data has changed, and of the new one for
 `STRETCH` seconds. For a new plan it is the CPU of the slots per row, over `STRETCH` seconds before the decision and
 after the migration. The optimizer's own trial of a plan, which takes changes of the data into account, comes later and
-counts more. Rows per second before and after are told in both cases.
+counts more; if it decides nothing, the measurement stays the verdict, and its text says so. Rows per second before and
+after are told in both cases.
 
 The rule: a change paid if it is cheaper than before by two standard errors of the measurements (over looks) and by 1 %.
 It did not pay if it is dearer by as much, for a route also than what the old route would have cost by the estimate.
 Otherwise nobody can tell.
 
-Where another decision about the same thing comes first, the outcome says so.
+Where another decision about the same thing comes first, the outcome says so. Of a route nobody can tell if the plan
+changed in the time that is measured: the difference may be the plan's.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from eddyline.routing.decisions import Decision
 from eddyline.routing.report import Report, StepCount, number
 from eddyline.runtime.recording.feed import Event
 from eddyline.runtime.recording.sampling import since
+from eddyline.runtime.recording.words import seconds
 
 STRETCH, SHORT = 5.0, 1.5
 """Seconds before and after a change that are compared."""
@@ -40,6 +43,7 @@ LEAST = 0.01
 KNOWN = 4096
 """The most things whose newest decision is remembered."""
 _WATCHED = ("route ", "plan")
+_UNDECIDED = "; the optimizer's own trial decided nothing: the data changed meanwhile"
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ class _Pending:
     begin: float | None
     expected: Mapping[str, float]
     before: list[Lap] = field(default_factory=list)
+    trial: str = ""
+    """What is to be said of the trial of a plan."""
 
 
 class Outcomes:
@@ -73,6 +79,10 @@ class Outcomes:
         self._last = 0.0, 0, 0.0
         self._newest: dict[tuple[int | None, str], int] = {}
         self._pending: dict[tuple[int | None, str], _Pending] = {}
+        self._plans: dict[int | None, Event] = {}
+        """The last outcome of a plan of each slot."""
+        self._migrations: deque[float] = deque()
+        """When the last migrations were over."""
 
     def measure(self, t: float, rows: int, report: Report, standing: Standing) -> Iterator[Event]:
         """Take a look into account, at which the run has had so many rows; gives the outcomes that are due."""
@@ -83,6 +93,8 @@ class Outcomes:
         self._stretches.append(Lap(t, t - then, rows - had, max(0.0, cpu - took), steps))
         while self._stretches[0].t < t - 2 * STRETCH:
             self._stretches.popleft()
+        while self._migrations and self._migrations[0] < self._stretches[0].t:
+            self._migrations.popleft()
         due = [key for key, one in self._pending.items() if one.begin is not None and t >= one.begin + STRETCH]
         for key in due:
             yield self._outcome(t, key)
@@ -95,13 +107,19 @@ class Outcomes:
             if of is not None and decision.paid is not None:
                 self._pending.pop(key, None)
                 yield _event(t, of, decision.paid, decision.why or decision.what, decision.measured)
+            elif key in self._pending:
+                self._pending[key].trial = _UNDECIDED
+            elif (told := self._plans.get(decision.slot)) is not None and told["of"] == of:
+                yield told | {"t": t, "what": told["what"] + _UNDECIDED}
             return
-        if decision.kind == "migration" and (moving := self._pending.get((decision.slot, "plan"))) is not None:
-            moving.begin = t
+        if decision.kind == "migration":
+            self._migrations.append(t)
+            if (moving := self._pending.get((decision.slot, "plan"))) is not None:
+                moving.begin = t
         if not decision.about:
             return
         if key in self._pending:
-            yield self._outcome(t, key, f"replaced by decision {id}")
+            yield self._outcome(t, key, f"replaced at {seconds(t)}")
         self._newest[key] = id
         if len(self._newest) > KNOWN:
             del self._newest[next(iter(self._newest))]
@@ -119,17 +137,25 @@ class Outcomes:
     def _outcome(self, t: float, key: tuple[int | None, str], cut: str = "") -> Event:
         one = self._pending.pop(key)
         if one.begin is None:
-            return _event(t, one.id, None, f"{cut} before the plan had changed", {})
+            return _event(t, one.id, None, f"{cut}, before the plan had changed", {})
         after = [s for s in self._stretches if one.begin < s.t <= one.begin + STRETCH and s.rows]
         if not after:
-            return _event(t, one.id, None, f"{cut or 'no row came'} before anything was measured", {})
-        cut = f"{cut} {t - one.begin:.3g} s after it; " if cut else ""
+            return _event(t, one.id, None, f"{cut or 'no row came'}, before anything was measured", {})
+        cut = f"{cut}, {t - one.begin:.3g} s after it; " if cut else ""
         if key[1] == "plan":
-            return self._of_plan(t, one, after, cut)
+            self._plans[key[0]] = self._of_plan(t, one, after, cut)
+            return self._plans[key[0]]
         _, span, done = key[1].split()
-        return self._of_route(t, one, after, (int(span), int(done)), cut)
+        return self._of_route(t, one, after, (int(span), int(done)), cut, self._is_new_plan_in(one, after))
 
-    def _of_route(self, t: float, one: _Pending, after: Sequence[Lap], signature: Signature, cut: str) -> Event:
+    def _is_new_plan_in(self, one: _Pending, after: Sequence[Lap]) -> bool:
+        """Whether the plan of any slot changed in the time that is measured: steps are counted over all slots."""
+        first, last = (one.before or after)[0], after[-1]
+        return any(first.t - first.seconds < t <= last.t for t in self._migrations)
+
+    def _of_route(
+        self, t: float, one: _Pending, after: Sequence[Lap], signature: Signature, cut: str, is_new_plan: bool
+    ) -> Event:
         (was, error_was), (now, error) = (
             _mean([(w, rest_cost(s.steps, signature)) for s in side if (w := _weight(s, signature))])
             for side in (one.before, after)
@@ -139,6 +165,8 @@ class Outcomes:
         doubt = _doubt(paid, error)
         if paid is False and not now - ERRORS * error > estimate:
             paid, doubt = None, f"; the old route was estimated at {_number(estimate)} when it was left"
+        if is_new_plan:
+            paid, doubt = None, "; the plan changed meanwhile"
         if not math.isfinite(now):
             return _event(t, one.id, None, f"{cut}no tuple took the route", {})
         measured = {"us per tuple before": was, "us per tuple": now, **_rates(one.before, after)}
@@ -151,8 +179,9 @@ class Outcomes:
         )
         paid = _paid(was, error_was, now, error)
         measured = {"cpu us per row before": was, "cpu us per row": now, **_rates(one.before, after)}
-        what = f"{cut}{_number(now)} us of CPU a row with the new plan, {_number(was)} before{_doubt(paid, error)}"
-        return _event(t, one.id, paid, what + _told(one.before, after), measured)
+        verdict = {True: "cheaper than before: ", False: "dearer than before: ", None: ""}[paid]
+        what = f"{verdict}{_number(now)} us of CPU a row with the new plan, {_number(was)} before{_doubt(paid, error)}"
+        return _event(t, one.id, paid, f"{cut}{what}{_told(one.before, after)}{one.trial}", measured)
 
 
 def rest_cost(steps: Mapping[Signature, Sequence[StepCount]], signature: Signature) -> float:

@@ -23,6 +23,7 @@ from eddyline.runtime.recording.files import RecordFile
 from eddyline.runtime.recording.new_decisions import NewDecisions
 from eddyline.runtime.recording.outcomes import Outcomes
 from eddyline.runtime.recording.sampling import Sampler
+from eddyline.runtime.recording.words import named
 from eddyline.runtime.reporting.reporter import Reporter
 from eddyline.runtime.reporting.summary import Progress, Summary
 
@@ -51,6 +52,7 @@ class Recorder:
         self._between_samples = sample
         self._sampler, self._new = Sampler(reporter.lateness, reporter.memory_limit), NewDecisions()
         self._outcomes = Outcomes()
+        self._aliases = [source.alias for source in reporter.query.sources]
         self._id = 0
         self._next_look = self._next_sample = -math.inf
         self._sampled_at = self._seen_at = clock()
@@ -136,7 +138,7 @@ class Recorder:
             "at": decision.at,
             "slot": decision.slot,
             "what": decision.what,
-            "why": decision.why,
+            "why": named(decision.why, self._aliases) if decision.kind == "plan" else decision.why,
             "measured": _finite(decision.measured),
             "expected": _finite(decision.expected),
         }

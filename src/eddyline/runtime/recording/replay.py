@@ -1,4 +1,4 @@
-"""The events of a record in the pace of the run."""
+"""The events of a record for a page, and in the pace of the run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from eddyline.runtime.recording.feed import Event
+from eddyline.runtime.recording.words import named
 
 _NAP = 0.1
 """The longest that a stop is not noticed."""
@@ -28,3 +29,22 @@ def paced(
         if stop():
             return
         yield event
+
+
+def as_replay(events: Iterable[Event]) -> Iterator[Event]:
+    """The events, of which the first says that this is a replay. Reasons get names of sources: old records have their
+    numbers.
+
+    >>> run = {"type": "run", "sources": [{"alias": "a"}]}
+    >>> [*as_replay([run, {"type": "decision", "kind": "plan", "why": "rate 0 1 -> 2"}])][1]["why"]
+    'rate of a 1 -> 2'
+    """
+    aliases: list[str] = []
+    for event in events:
+        if event["type"] == "run":
+            aliases = [source["alias"] for source in event.get("sources", ())]
+            yield event | {"replay": True}
+        elif event.get("kind") == "plan":
+            yield event | {"why": named(event["why"], aliases)}
+        else:
+            yield event

@@ -147,14 +147,19 @@ def new_plan(record: Told, decision: Event) -> str:
     old, _, new = change.partition(" -> ")
     whose, why = _capital(slot) if slot else "The run", _because(reason(decision["why"], record.aliases))
     text = f"At {seconds(decision['t'])}: {whose} changed its plan from {old} to {new}{why}."
-    return text + _expected(decision.get("expected", {})) + _migrated(record, decision) + _came_of(record, decision)
+    text += _expected(decision.get("expected", {}), decision.get("measured", {}), " of the slot" if slot else "")
+    return text + _migrated(record, decision) + _came_of(record, decision)
 
 
-def _expected(expected: Mapping[str, float]) -> str:
-    """What a new plan was expected to bring, as a sentence."""
-    if expected.get("cpu") is None or expected.get("cpu before") is None:
+def _expected(expected: Mapping[str, float], measured: Mapping[str, float], whose: str) -> str:
+    """What a new plan was expected to bring, as a sentence; `whose` rows they are. The optimizer predicts a share of a
+    core; divided by the rows of a second of event time it is the cost of a row, as the outcome tells it."""
+    new, old = expected.get("cpu"), expected.get("cpu before")
+    if new is None or old is None:
         return ""
-    text = f" Expected: {cpu(expected['cpu'])} of a core in place of {cpu(expected['cpu before'])}"
+    text = f" Expected: {cpu(new)} of a core in place of {cpu(old)}"
+    if rate := sum(value for name, value in measured.items() if name.startswith("rate ")):
+        text = f" Expected: {number(1e6 * new / rate)} us of CPU a row{whose} in place of {number(1e6 * old / rate)}"
     if expected.get("memory") and expected.get("memory before"):
         text += f", {size(expected['memory'])} of state in place of {size(expected['memory before'])}"
     if expected.get("move seconds") is not None:

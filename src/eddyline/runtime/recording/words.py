@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from eddyline.routing.report import number
 from eddyline.settings import size_text
 
-_NUMBERS = re.compile(r"\b(selectivity) (\d+)-(\d+)|\b(rate|distinct|selection) (\d+)\b")
+_NUMBERS = re.compile(r"\b(selectivity) (\d+)-(\d+)|\b(rate) (\d+)\b")
+_CHANGED = re.compile(r"\ban interval has passed; (?=(?:selectivity of|rate of|selection) )")
 
 
 def seconds(t: float) -> str:
@@ -41,22 +42,32 @@ def plain(text: str) -> str:
     return str(text).rstrip(". ")
 
 
-def reason(why: str, aliases: Sequence[str]) -> str:
-    """Why the optimizer proposed a plan: without the predictions, which are told apart, and with names of sources.
+def named(why: str, aliases: Sequence[str]) -> str:
+    """Why the optimizer looked for a plan, with names of sources in place of their numbers. A text that has names
+    already is left as it is.
 
-    >>> reason("an interval has passed; rate 1 5 -> 7, selectivity 0-1 0.1 -> 0.2; 0.2 -> 0.1 of a core, 1 MB -> 2 MB",
-    ...        ["a", "b"])
-    'an interval has passed; rate of b 5 -> 7, selectivity of a and b 0.1 -> 0.2'
+    >>> named("an interval has passed; rate 1 5 -> 7, selectivity 0-1 0.1 -> 0.2; the rest", ["a", "b"])
+    'a regular check found that the data changed: rate of b 5 -> 7, selectivity of a and b 0.1 -> 0.2; the rest'
     """
-    parts = why.split("; ")
-    end = next((at for at, part in enumerate(parts) if " of a core, " in part), len(parts))
 
     def name(match: re.Match[str]) -> str:
         if match[1]:
             return f"{match[1]} of {_alias(match[2], aliases)} and {_alias(match[3], aliases)}"
         return f"{match[4]} of {_alias(match[5], aliases)}"
 
-    return _NUMBERS.sub(name, "; ".join(parts[:end]))
+    found = _CHANGED.sub("a regular check found that the data changed: ", _NUMBERS.sub(name, why))
+    return found.replace("an interval has passed", "a regular check")
+
+
+def reason(why: str, aliases: Sequence[str]) -> str:
+    """Why the optimizer proposed a plan: without the predictions, which are told apart, and with names of sources.
+
+    >>> reason("an interval has passed; rate 1 5 -> 7; 0.2 -> 0.1 of a core, 1 MB -> 2 MB", ["a", "b"])
+    'a regular check found that the data changed: rate of b 5 -> 7'
+    """
+    parts = why.split("; ")
+    end = next((at for at, part in enumerate(parts) if " of a core, " in part), len(parts))
+    return named("; ".join(parts[:end]), aliases)
 
 
 def _alias(text: str, aliases: Sequence[str]) -> str:
