@@ -14,7 +14,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,13 +51,17 @@ Words = Callable[["Progress"], str]
 """What the data does at present."""
 
 
-def no_record(runner: Runner) -> None:
-    """Runs are not recorded."""
+@dataclass(frozen=True)
+class _Part:
+    """One run of the demo: its script, what is noted of it (`ran`), when it stops, and how it is shown."""
 
-
-def no_words(progress: Progress) -> str:
-    """Nothing is said of the data."""
-    return ""
+    script: str
+    settings: Settings
+    ran: Ran
+    stop: Stop
+    view: Callable[[Watched, Display], LiveLines | LiveView] | None = None
+    record: MakeRecorder = lambda runner: None
+    words: Words = lambda progress: ""
 
 
 def command(options: argparse.Namespace) -> int:
@@ -106,16 +110,16 @@ def _with_dashboard(options: argparse.Namespace) -> argparse.Namespace:
     return options
 
 
-def _measured(seconds: int, engine: str, run: _RunScript, folder: str, stop: Stop, how: _Showing) -> Demo:
+def _measured(seconds: int, engine: str, run: _RunPart, folder: str, stop: Stop, how: _Showing) -> Demo:
     note("a short run first, which compiles and loads what is loaded once ...")
-    run(script(SHORT, f"{folder}/short"), Settings(batch_rows=SMALL), Ran(), stop)
+    run(_Part(script(SHORT, f"{folder}/short"), Settings(batch_rows=SMALL), Ran(), stop))
     adaptive, fixed, until, own = Ran(), Ran(), seconds // 2, None
     if not stop():
         _watched(seconds, engine, run, f"{folder}/adaptive", adaptive, stop, how)
     if not stop():
         note(f"\nthe first {until} s of the same rows once more, with a fixed order (router=fixed plan=mjoin) ...")
         far = lambda: stop() or fixed.come_to >= until  # noqa: E731
-        run(script(seconds, f"{folder}/fixed"), replace(Settings(), router="fixed", plan="mjoin"), fixed, far)
+        run(_Part(script(seconds, f"{folder}/fixed"), Settings(router="fixed", plan="mjoin"), fixed, far))
     if not stop() and engine == "spark":
         own = _own(seconds, max(WINDOW, seconds // 12), folder, stop)
     if not stop():
@@ -135,11 +139,10 @@ class _Showing:
     record: str | None
 
 
-_RunScript = Callable[..., None]
-"""A function (script, settings, run record to fill, stop, view of a run) that runs a script."""
+_RunPart = Callable[[_Part], None]
 
 
-def _watched(seconds: int, engine: str, run: _RunScript, out: str, ran: Ran, stop: Stop, how: _Showing) -> None:
+def _watched(seconds: int, engine: str, run: _RunPart, out: str, ran: Ran, stop: Stop, how: _Showing) -> None:
     """Run with the live view, or with lines if there is no terminal, or on the dashboard; all show when the data
     changes."""
     drift = phases(seconds)
@@ -159,7 +162,7 @@ def _watched(seconds: int, engine: str, run: _RunScript, out: str, ran: Ran, sto
 
         return recorder_of(runner, script(seconds, out), Settings(), engine, how.record, how.feed, warn=note)
 
-    run(script(seconds, out), Settings(), ran, stop, view if how.in_terminal else None, recorder, words)
+    run(_Part(script(seconds, out), Settings(), ran, stop, view if how.in_terminal else None, recorder, words))
 
 
 def event_time(progress: Progress) -> float:
@@ -168,24 +171,13 @@ def event_time(progress: Progress) -> float:
 
 
 @contextlib.contextmanager
-def _engine(name: str, display: Display) -> Iterator[_RunScript]:
+def _engine(name: str, display: Display) -> Iterator[_RunPart]:
     """Runs jobs on Spark, in one session, or on the local engine."""
     if name == "local":
         from eddyline.runtime.running.job import prepare
         from eddyline.runtime.running.runner import LocalRunner
 
-        def locally(
-            text: str,
-            settings: Settings,
-            ran: Ran,
-            stop: Stop,
-            view: object = None,
-            record: MakeRecorder = no_record,
-            words: Words = no_words,
-        ) -> None:
-            _follow(LocalRunner(prepare(text), settings, began=BEGAN), ran, stop, display, view, record, words)
-
-        yield locally
+        yield lambda part: _follow(LocalRunner(prepare(part.script), part.settings, began=BEGAN), part, display)
         return
     try:
         from eddyline.spark.session import session
@@ -196,17 +188,9 @@ def _engine(name: str, display: Display) -> Iterator[_RunScript]:
         ) from None
     spark, ours = session({})
 
-    def on_the_session(
-        text: str,
-        settings: Settings,
-        ran: Ran,
-        stop: Stop,
-        view: object = None,
-        record: MakeRecorder = no_record,
-        words: Words = no_words,
-    ) -> None:
-        with on_spark(text, settings, {}, None, (), io.StringIO(), BEGAN) as runner:
-            _follow(runner, ran, stop, display, view, record, words)
+    def on_the_session(part: _Part) -> None:
+        with on_spark(part.script, part.settings, {}, None, (), io.StringIO(), BEGAN) as runner:
+            _follow(runner, part, display)
 
     try:
         yield on_the_session
@@ -215,16 +199,14 @@ def _engine(name: str, display: Display) -> Iterator[_RunScript]:
             spark.stop()
 
 
-def _follow(
-    runner: Runner, ran: Ran, stop: Stop, display: Display, view: object, record: MakeRecorder, words: Words
-) -> None:
-    """Run a job and record its batches and decisions, and in the record a note when `words` change."""
+def _follow(runner: Runner, part: _Part, display: Display) -> None:
+    """Run a job and note its batches and decisions, and in the record the moments when `words` change."""
     from eddyline.cli.progress import ProgressLine
     from eddyline.routing.report import short_step
     from eddyline.runtime.recording.recorded import run_recorded
 
-    shown = view(runner.reporter, display) if callable(view) else ProgressLine(display, always=False)
-    recorder, known, said = record(runner), 0, ""
+    shown = part.view(runner.reporter, display) if part.view else ProgressLine(display, always=False)
+    ran, recorder, known, said = part.ran, part.record(runner), 0, ""
 
     def watch(progress: Progress) -> None:
         nonlocal known, said
@@ -235,13 +217,13 @@ def _follow(
         ran.marks.append(BatchMark(progress.rows_in, progress.seconds, event, " -> ".join(steps)))
         new, known = sum(report.counts.values()) - known, sum(report.counts.values())
         ran.decisions += [(event, d) for d in (report.decisions[-new:] if new else ())]
-        if recorder is not None and (new_words := words(progress)) != said:
+        if recorder is not None and (new_words := part.words(progress)) != said:
             recorder.note(new_words, "info")
             said = new_words
         shown(progress)
 
     with shown:
-        ran.summary = run_recorded(runner, recorder, stop, watch)
+        ran.summary = run_recorded(runner, recorder, part.stop, watch)
 
 
 def _own(seconds: int, until: int, folder: str, stop: Stop) -> Own | None:
