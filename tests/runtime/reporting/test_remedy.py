@@ -86,6 +86,18 @@ def test_the_proposed_script_reads_the_rows(in_tmp: Path, run_script: Run) -> No
     ]
 
 
+def test_the_proposed_null_value_leaves_empty_fields_null(in_tmp: Path, run_script: Run) -> None:
+    Path("d").write_text('ts,k,v\n2026-01-01,1,a\n2026-01-02,,\n2026-01-03,n/a,""\n2026-01-04,4,"n/a"\n')
+    text = "CREATE STREAM s (ts TIMESTAMP, k BIGINT, v VARCHAR) USING csv OPTIONS (path 'd') TIMESTAMP BY ts;"
+    first = run_script(f"{text} SELECT k, v FROM s")
+    assert closing(first.summary).endswith("set the option nullValue 'n/a')")
+    expected = [(1, "a"), (None, None), (None, ""), (4, "n/a")]
+    with_option = f"{text} SELECT k, v FROM s".replace("'d'", "'d', nullValue 'n/a'")
+    for script in (with_option, with_option.replace(" (ts TIMESTAMP, k BIGINT, v VARCHAR)", "")):
+        ran = run_script(script)
+        assert [(row["k"], row["v"]) for row in ran.rows] == expected and not ran.summary.rows_dead
+
+
 def test_text_that_is_not_utf_8(in_tmp: Path, run_script: Run) -> None:
     text = (
         "CREATE STREAM s (ts TIMESTAMP, name VARCHAR) USING {} OPTIONS (path 'd') TIMESTAMP BY ts; SELECT name FROM s"

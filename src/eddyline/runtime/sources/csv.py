@@ -108,7 +108,7 @@ class CsvFormat:
             check_utf8=False,
             column_types=dict.fromkeys(names, pa.binary()),
             include_columns=list(columns),
-            null_values=[self._options.null_value],
+            null_values=self._options.null_values,
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         )
@@ -229,7 +229,7 @@ class CsvFormat:
 
             def table_of(texts: list[str]) -> pa.Table:
                 convert = pcsv.ConvertOptions(
-                    null_values=[self._options.null_value],
+                    null_values=self._options.null_values,
                     strings_can_be_null=True,
                     column_types=dict.fromkeys(texts, pa.string()),
                 )
