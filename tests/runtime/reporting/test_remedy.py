@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from eddyline.bound.time_format import guessed
 from eddyline.cli.progress import closing
 from eddyline.errors import JobError, ScriptError
 from eddyline.runtime.reporting.remedy import remedy
-from eddyline.runtime.reporting.time_format import guessed
 from tests.conftest import Ran
 
 Run = Callable[..., Ran]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from eddyline.runtime.reporting.time_format import guessed
+from eddyline.bound.inferred_text import MISSING
+from eddyline.bound.time_format import guessed
 from eddyline.runtime.sources.csv_header import separator
 
 _NO_VALUE = re.compile(r"column (.*?): '(.*)' is not a value of type ([A-Z]+)(.*)", re.DOTALL)
@@ -17,8 +18,6 @@ _EPOCHS = ((11, "to_timestamp"), (14, "epoch_ms"))
 numbers."""
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_NOTHING = ("", "na", "n/a", "nan", "null", "nil", "none", "-", "--", "?", "\\n", "missing", "unknown")
-"""Common spellings of a missing value, in lower case."""
 _FALLBACK = "as in '%d.%m.%Y %H:%M:%S'"
 
 
@@ -52,7 +51,7 @@ def _of_time(name: str, value: str, type_: str) -> str:
     if value.isdecimal() and not formats:
         function = next((known for digits, known in _EPOCHS if len(value) <= digits), "make_timestamp")
         return f"declare {name} BIGINT and write TIMESTAMP BY {function}({name})"
-    if value.lower() in _NOTHING:
+    if value.lower() in MISSING:
         return _null(value)
     if type_ == "DATE" and formats[:1] and formats[0].startswith("%Y-%m-%d"):
         return f"declare {name} TIMESTAMP"
@@ -61,7 +60,7 @@ def _of_time(name: str, value: str, type_: str) -> str:
 
 
 def _of_value(name: str, value: str, type_: str) -> str:
-    if value.lower() in _NOTHING:
+    if value.lower() in MISSING:
         return _null(value)
     if type_ in _WHOLE and _NUMBER.fullmatch(value):
         whole = value.lstrip("+-").isdecimal()

@@ -8,7 +8,7 @@ A row that Arrow would not read as one row is dead: too many or too few columns,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from eddyline.errors import CorruptFile, JobError, SettingError
-from eddyline.runtime.sources.columns import chunk_of, inferred
+from eddyline.runtime.sources.columns import chunk_of
 from eddyline.runtime.sources.csv_header import is_header, misfit, places, twice
 from eddyline.runtime.sources.csv_text import CsvOptions
+from eddyline.runtime.sources.inference import inferred
 from eddyline.runtime.sources.paths import files, filled, why
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, dead_rows, no_rows, text_piece
 from eddyline.runtime.sources.text import cast_or_null, is_utf8
@@ -237,10 +238,20 @@ class CsvFormat:
 
             table = table_of([])
             if table.num_rows:
-                return inferred(table, table_of)
+                return inferred(table, table_of, self._places(path, header, table.num_rows), csv=True)
         except (pa.ArrowException, OSError) as error:
             raise CorruptFile(f"{path} cannot be read as csv: {why(error)}") from None
         return pa.schema([pa.field(name, pa.string()) for name in names])
+
+    def _places(self, path: Path, header: bool, rows: int) -> Callable[[int], str]:
+        """The place of each of the `rows` of the first block: the file, and the line if every line is a row."""
+
+        def place(row: int) -> str:
+            text, _ = next(self._options.blocks(path))
+            lines = [number for number, line in enumerate(text.splitlines(), 1) if line][header:]
+            return f"{path.name}, line {lines[row]}" if len(lines) == rows else path.name
+
+        return place
 
 
 def _reason(what: str, row: str | bytes) -> str:

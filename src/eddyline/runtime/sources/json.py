@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.json as pjson
 
 from eddyline.errors import CorruptFile, JobError, SettingError
-from eddyline.runtime.sources.columns import inferred
+from eddyline.runtime.sources.inference import inferred
 from eddyline.runtime.sources.json_text import JsonText
 from eddyline.runtime.sources.paths import files, filled, why
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, text_piece
@@ -93,7 +93,7 @@ def _infer(path: Path) -> pa.Schema:
     for candidate in (lines, [line for line in lines if _is_object(line)]):
         try:
             table_of = functools.partial(_table_of, b"\n".join(candidate))
-            return inferred(table_of([]), table_of)
+            return inferred(table_of([]), table_of, lambda row: path.name, csv=False)
         except pa.ArrowException as error:
             complaint = why(error)
     raise JobError(f"{path}: the columns cannot be told from the first lines ({complaint}); declare them")
