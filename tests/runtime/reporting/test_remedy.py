@@ -14,7 +14,7 @@ from eddyline.runtime.reporting.remedy import remedy
 from tests.conftest import Ran
 
 Run = Callable[..., Ran]
-_TIME = "declare ts VARCHAR and write TIMESTAMP BY"
+_TIME = "declare the columns, with ts as VARCHAR: CREATE STREAM s (ts VARCHAR, k BIGINT) and write TIMESTAMP BY"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,11 @@ def test_a_fraction_in_a_column_that_was_inferred_as_whole_numbers(in_tmp: Path,
     Path("d/1").write_text("ts,x\n2026-01-01,1\n2026-01-01,2\n")
     Path("d/2").write_text("ts,x\n2026-01-01,1.5\n")
     summary = run_script("CREATE STREAM s USING csv OPTIONS (path 'd') TIMESTAMP BY ts; SELECT x FROM s").summary
-    assert closing(summary).endswith("column x: '1.5' is not a value of type BIGINT; declare x DOUBLE)")
+    what = "declare the columns, with x as DOUBLE: CREATE STREAM s (ts DATE, x DOUBLE)"
+    assert closing(summary).endswith(f"column x: '1.5' is not a value of type BIGINT; {what})")
+    declared = what.partition("CREATE ")[2]
+    text = f"CREATE {declared} USING csv OPTIONS (path 'd') TIMESTAMP BY ts; SELECT x FROM s"
+    assert [row["x"] for row in run_script(text).rows] == [1, 2, 1.5]
 
 
 def test_a_later_file_whose_header_is_another_one(in_tmp: Path, run_script: Run) -> None:
