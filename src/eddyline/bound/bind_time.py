@@ -7,6 +7,7 @@ means that column.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import count
 
@@ -19,7 +20,7 @@ from eddyline.bound.bind_expr import Binder
 from eddyline.bound.bind_hints import Clause
 from eddyline.bound.bind_names import NameScope
 from eddyline.bound.expr import Expr, SourceColumn, columns_of, is_expensive
-from eddyline.bound.inferred_text import TextNote, note_of
+from eddyline.bound.inferred_text import TextNote, file_of, note_of
 from eddyline.bound.model import BoundSource, BoundStream, ComputedTime
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.event_time import TimeClause, read_time
@@ -28,6 +29,8 @@ from eddyline.cql.places import Place, shown, wrong
 from eddyline.cql.quoting import quoted
 from eddyline.errors import ScriptError
 
+_VALUE = re.compile(r"[-+.]?[0-9]")
+"""The beginning of a number or of a time, which is not that of a column's name."""
 _HIDDEN = "event time"
 _CLAUSE = Clause("TIMESTAMP BY", window_end="it is known only for the rows of an aggregate with SLIDE")
 
@@ -57,7 +60,7 @@ def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Sche
             text,
             place,
             f"stream {shown(declaration.name)} has no column {shown(missing)} to take the time from"
-            f"{did_you_mean(missing, schema.names, columns=True)}{_separated(declaration, schema)}",
+            f"{did_you_mean(missing, schema.names, columns=True)}{_of_file(declaration, schema)}",
         )
     bound = Binder(scope).bind(clause.expr, _CLAUSE)
     if is_expensive(bound):
@@ -74,12 +77,19 @@ def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Sche
     return BoundStream(declaration.name, known, column, declaration.lateness, computed)
 
 
-def _separated(declaration: Declaration, schema: pa.Schema) -> str:
-    """A hint for a csv file whose columns were all read as one: name the separator; empty for other files."""
-    if declaration.format != "csv" or len(schema) != 1:
-        return ""
-    sep = next((written for sep, written in ((";", ";"), ("\t", "\\t"), ("|", "|")) if sep in schema.names[0]), "")
-    return f"; if {sep} stands between columns, set sep '{sep}'" if sep else ""
+def _of_file(declaration: Declaration, schema: pa.Schema) -> str:
+    """The file that gave the columns, if it is one of several, and what may be wrong with a csv file: all its columns
+    were read as one, or it has no header."""
+    file = file_of(schema)
+    told = f" (from {file})" if file and file != declaration.options.get("path") else ""
+    if declaration.format != "csv":
+        return told
+    if file and 2 * sum(_VALUE.match(name) is not None for name in schema.names) >= len(schema):
+        told += "; if the first line is no header, set header 'false'"
+    if len(schema) == 1:
+        sep = next((written for sep, written in ((";", ";"), ("\t", "\\t"), ("|", "|")) if sep in schema.names[0]), "")
+        told += f"; if {sep} stands between columns, set sep '{sep}'" if sep else ""
+    return told
 
 
 def _name(text: str, place: Place, clause: TimeClause, schema: pa.Schema) -> str:

@@ -1,13 +1,15 @@
 """Why an inferred column is text: the first value that is not of the type of most others, and the formats of its times.
 
-A reader notes this in the metadata of the column's field when it infers types. The binder reads it for error messages,
-and a run for its warnings. Two fields that differ only in metadata are equal, so a note never changes what is computed.
+A reader notes this in the metadata of the column's field when it infers types, and the file in that of the schema. The
+binder reads it for error messages, and a run for its warnings. Two fields that differ only in metadata are equal, so a
+note never changes what is computed.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -15,7 +17,7 @@ from eddyline.cql.places import shown
 
 MISSING = ("", "na", "n/a", "nan", "null", "nil", "none", "-", "--", "?", "\\n", "missing", "unknown")
 """Common spellings of a missing value, in lower case."""
-_KEY = b"eddyline.text"
+_KEY, _FILE = b"eddyline.text", b"eddyline.file"
 
 
 @dataclass(frozen=True)
@@ -63,3 +65,19 @@ def note_of(field: pa.Field) -> TextNote | None:
         return None
     known = json.loads(text)
     return TextNote(**{**known, "formats": tuple(known["formats"])})
+
+
+def from_file(schema: pa.Schema, path: Path) -> pa.Schema:
+    """The schema with the file from which it was inferred."""
+    return schema.with_metadata({_FILE: str(path)})
+
+
+def file_of(schema: pa.Schema) -> str:
+    """The file from which a schema was inferred; "" if it was not."""
+    return (schema.metadata or {}).get(_FILE, b"").decode()
+
+
+def with_file_of(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
+    """The schema with the file from which another one was inferred."""
+    path = file_of(other)
+    return from_file(schema, Path(path)) if path else schema
