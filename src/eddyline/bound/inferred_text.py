@@ -74,7 +74,7 @@ def from_file(schema: pa.Schema, path: Path) -> pa.Schema:
 
 def file_of(schema: pa.Schema) -> str:
     """The file from which a schema was inferred; "" if it was not."""
-    return (schema.metadata or {}).get(_FILE, b"").decode()
+    return str((schema.metadata or {}).get(_FILE, b""), "utf-8")
 
 
 def with_file_of(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
