@@ -81,12 +81,12 @@ def _value(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCou
 
 
 def _first_cast(call: Call, arg: pa.Array, values: pa.Array) -> str:
-    """The first value of a column that could not be cast; "" for other calls."""
+    """The first text of a column that could not be cast; "" for other calls."""
     column = call.args[0]
-    if call.name != "cast" or not isinstance(column, SourceColumn):
+    if call.name != "cast" or not isinstance(column, SourceColumn) or not pa.types.is_string(arg.type):
         return ""
     row = pc.index(pc.and_(arg.is_valid(), values.is_null()), True).as_py()
-    return f"CAST({column.name} AS {call.variant}) of {shown(str(arg[row].as_py()))}"
+    return "" if row < 0 else f"CAST({column.name} AS {call.variant}) of {shown(str(arg[row].as_py()))}"
 
 
 def _decoded(value: Value) -> Value:
