@@ -107,7 +107,7 @@ def test_what_a_failing_function_said_first_is_kept() -> None:
     assert first_error("fine", data) == ""
     errors = ErrorCount()
     evaluate(call("/", [X, Literal(0, t.INT64)]), {X: data}, 3, errors)
-    assert errors.count == 2 and errors.first == "", "only user functions are worth a word"
+    assert errors.count == 2 and errors.first == "", "only user functions and casts are worth a word"
 
 
 def test_a_function_that_always_raises_is_called_about_once_per_row() -> None:

@@ -209,7 +209,7 @@ def test_what_a_function_said_first(script: Path, capsys: pytest.CaptureFixture[
     script.write_text(_STREAM + "SELECT says(k) AS t FROM s;\n")
     assert main(["run", str(script), "--udf", "says.py", "--json", "--engine", "local"]) == 0
     said = capsys.readouterr()
-    assert "3 expressions not evaluated (first: " in said.err
+    assert "3 values could not be computed and are NULL (first: " in said.err
     assert "no good" in said.err
     assert "no good" in json.loads(said.out.splitlines()[-1])["first_error"]
 
@@ -318,7 +318,8 @@ def test_spark_is_the_default_and_needs_java_and_pyspark(
     monkeypatch.undo()
     done = _eddyline("run", str(script), environ={"PATH": str(script.parent)}, without=("JAVA_HOME",))
     assert (done.returncode, done.stdout) == (2, "")
-    (said,) = done.stderr.splitlines()
+    starting, said = done.stderr.splitlines()
+    assert starting == "starting Spark ..."
     assert said.startswith("eddyline: Spark needs Java 17 or newer; type: ")
     assert said.endswith(", or use --engine local")
     done = _eddyline("run", str(script), environ={"JAVA_HOME": str(script.parent)})
@@ -356,3 +357,16 @@ def _eddyline(
         check=False,
         env={**{k: v for k, v in os.environ.items() if k not in without}, **(environ or {})},
     )
+
+
+def test_the_first_value_that_cannot_be_cast(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("d").write_text("ts,km\n2026-01-01,1.5\n2026-01-01,n/a\n2026-01-01,\n")
+    stream = "CREATE STREAM s USING csv OPTIONS (path 'd') TIMESTAMP BY ts;"
+    told = ("1 value could not be computed and is NULL", "2 values could not be computed and are NULL (first")
+    for select, expected in (("CAST(km AS DOUBLE)", told[0]), ("CAST(km AS DOUBLE), CAST(km AS BIGINT)", told[1])):
+        script.write_text(f"{stream} SELECT {select} FROM s;\n")
+        assert main(["run", str(script), "--engine", "local"]) == 0
+        assert f"{expected}: CAST(km AS DOUBLE) of 'n/a'" in capsys.readouterr().err
+    script.write_text(f"{stream} SELECT 1 / 0 AS x FROM s WHERE km = '1.5';\n")
+    assert main(["run", str(script), "--engine", "local"]) == 0
+    assert capsys.readouterr().err.endswith(f", {told[0]}\n")

@@ -35,6 +35,7 @@ _NO_MORE = """Traceback (most recent call last):
   File "python_streaming_source_runner.py", line 265, in main
 EOFError
 """
+_STARTING = "starting Spark ..."
 _FAULT = """Traceback (most recent call last):
   File "user.py", line 1, in <module>
 ValueError: too many
@@ -93,8 +94,9 @@ def test_a_master_that_does_not_answer(in_tmp: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("end", [False, True])
-def test_a_good_run_says_one_line_and_a_start_can_be_ended(end: bool, tmp_path: Path) -> None:
-    """While the JVM starts, SIGTERM ends the process; else the run says that it is done, and nothing else."""
+def test_a_good_run_says_two_lines_and_a_start_can_be_ended(end: bool, tmp_path: Path) -> None:
+    """While the JVM starts, SIGTERM ends the process; else the run says that it starts Spark and that it is done, and
+    nothing else."""
     (tmp_path / "job.sql").write_text(_JOB)
     command = [sys.executable, "-m", "eddyline.cli", "run", "job.sql"]
     conf = ["--conf", "spark.driver.memory=512m", "--conf", "spark.master=local[1,4]"]
@@ -103,7 +105,7 @@ def test_a_good_run_says_one_line_and_a_start_can_be_ended(end: bool, tmp_path: 
         while not (children := _children(process.pid)):
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
-        assert (process.wait(300), process.communicate()[1]) == (143, "eddyline: interrupted\n")
+        assert (process.wait(300), process.communicate()[1]) == (143, f"{_STARTING}\neddyline: interrupted\n")
         deadline = time.monotonic() + 600
         while any(os.path.exists(f"/proc/{child}") for child in children) and time.monotonic() < deadline:
             time.sleep(0.1)  # the JVM ends by itself
@@ -112,8 +114,8 @@ def test_a_good_run_says_one_line_and_a_start_can_be_ended(end: bool, tmp_path: 
     out, said = process.communicate(timeout=300)
     assert out.split()[0] == "k"
     lines = [line for line in said.splitlines() if "started again" not in line]  # as on a busy machine
-    assert len(lines) == 1, said
-    assert lines[0].startswith("done: 3 rows in, 3 rows out")
+    assert len(lines) == 2 and lines[0] == _STARTING, said
+    assert lines[1].startswith("done: 3 rows in, 3 rows out")
 
 
 def _children(pid: int) -> list[str]:

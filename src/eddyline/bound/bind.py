@@ -25,6 +25,7 @@ from eddyline.bound.bind_names import NameScope
 from eddyline.bound.bind_select import Item, aliases_of, bind_items, bind_outputs, items_of
 from eddyline.bound.bind_time import timed
 from eddyline.bound.expr import Expr
+from eddyline.bound.inferred_text import with_file_of
 from eddyline.bound.model import MATCH, MISSING, BoundQuery, BoundSource, BoundStream, GroupBy, Window, WindowKind
 from eddyline.bound.types import in_one_zone, kept
 from eddyline.cql.names import did_you_mean, same
@@ -196,7 +197,8 @@ def _declaration_of(script: Script, item: FromItem, declared: Mapping[str, Decla
 
 
 def _stream(script: Script, declaration: Declaration, schema: pa.Schema) -> BoundStream:
-    kept_schema = pa.schema([field.with_type(in_one_zone(kept(field.type))) for field in schema])
+    fields = [field.with_type(in_one_zone(kept(field.type))) for field in schema]
+    kept_schema = with_file_of(pa.schema(fields), schema)
     if declaration.time is None:
         methods = access_methods(script.text, declaration, kept_schema)
         return BoundStream(declaration.name, kept_schema, None, methods=methods)

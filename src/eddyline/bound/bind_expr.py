@@ -16,6 +16,7 @@ from sqlglot import exp
 from eddyline.bound import bind_literals, functions
 from eddyline.bound.bind_calls import bind_function, only, window_end, within_group
 from eddyline.bound.bind_hints import HINTS, WINDOW_ENDS, Clause
+from eddyline.bound.bind_mismatch import mismatch
 from eddyline.bound.bind_names import NameScope
 from eddyline.bound.expr import Expr, Literal
 from eddyline.bound.functions.casts import literal as cast_literal
@@ -64,7 +65,7 @@ class Binder:
             bound = self._bind(node, clause)
             return self.scope.times.get(bound, bound)
         except TypeMismatch as error:
-            raise self.scope.wrong(_culprit(node, error), str(error)) from error
+            raise self.scope.wrong(_culprit(node, error), mismatch(self.scope, node, error)) from error
         finally:
             self._depth -= 1
 

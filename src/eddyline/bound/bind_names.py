@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -104,17 +105,15 @@ class NameScope:
             return self.wrong(
                 node, f"{shown(name)} is a whole row; write {_plain(name)}.column, or {_plain(name)}.* for all of them"
             )
-        known = [field.name for source in self.sources for field in source.stream.visible]
         quoted = self.text[self.offset(node)] == '"'
-        hint = "; a string is written in single quotes" if quoted else did_you_mean(name, known)
+        hint = "; a string is written in single quotes" if quoted else _hint(name, self.sources)
         return self.wrong(node, f"there is no column {shown(name)}{hint}")
 
     def _in_source(self, node: exp.Column, number: int, name: str) -> SourceColumn:
         spelling = self._spelling(node, number, name)
         source = self.sources[number]
         if spelling is None:
-            hint = did_you_mean(name, source.stream.visible.names)
-            raise self.wrong(node, f"{shown(source.alias)[1:-1]} has no column {shown(name)}{hint}")
+            raise self.wrong(node, f"{shown(source.alias)[1:-1]} has no column {shown(name)}{_hint(name, [source])}")
         column = SourceColumn(number, spelling, source.stream.schema.field(spelling).type)
         self.named.add(column)
         return column
@@ -133,3 +132,13 @@ class NameScope:
 
 def _plain(name: str) -> str:
     return shown(name)[1:-1]
+
+
+def _hint(name: str, sources: Sequence[BoundSource]) -> str:
+    """The end of a message about a name that no column of these sources has. It may mean an event time that is an
+    expression and has no name."""
+    hint = did_you_mean(name, [n for source in sources for n in source.stream.visible.names], columns=True)
+    computed = next((c for source in sources if (c := source.stream.computed) is not None and not c.named), None)
+    if computed is None or hint.startswith("; did you mean"):
+        return hint
+    return f"{hint}; to name the event time, write TIMESTAMP BY {shown(computed.written)[1:-1]} AS ts"

@@ -7,6 +7,8 @@ means that column.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from itertools import count
 
 import pyarrow as pa
@@ -18,15 +20,17 @@ from eddyline.bound.bind_expr import Binder
 from eddyline.bound.bind_hints import Clause
 from eddyline.bound.bind_names import NameScope
 from eddyline.bound.expr import Expr, SourceColumn, columns_of, is_expensive
+from eddyline.bound.inferred_text import TextNote, file_of, note_of
 from eddyline.bound.model import BoundSource, BoundStream, ComputedTime
 from eddyline.cql.declaration import Declaration
-from eddyline.cql.dialect import parse_expression
 from eddyline.cql.event_time import TimeClause, read_time
 from eddyline.cql.names import did_you_mean, same
 from eddyline.cql.places import Place, shown, wrong
-from eddyline.cql.tokens import tokenize
+from eddyline.cql.quoting import quoted
 from eddyline.errors import ScriptError
 
+_VALUE = re.compile(r"[-+.]?[0-9]")
+"""The beginning of a number or of a time, which is not that of a column's name."""
 _HIDDEN = "event time"
 _CLAUSE = Clause("TIMESTAMP BY", window_end="it is known only for the rows of an aggregate with SLIDE")
 
@@ -47,15 +51,6 @@ def timed(text: str, declaration: Declaration, schema: pa.Schema) -> BoundStream
         raise ScriptError(f"stream {name}, time={time!r}: {message}") from error
 
 
-def _quoted(column: str) -> str:
-    """A column as SQL names it: in quotes unless it is a plain name."""
-    try:
-        plain = parse_expression(column, tokenize(column))
-    except (ScriptError, IndexError):  # not SQL, or empty
-        return f'"{column}"'
-    return column if isinstance(plain, exp.Column) and plain.name == column else f'"{column}"'
-
-
 def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Schema) -> BoundStream:
     scope = NameScope(text, (BoundSource(declaration.name, BoundStream(declaration.name, schema, None)),))
     clause = read_time(text, place, declaration.time or "")
@@ -65,7 +60,7 @@ def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Sche
             text,
             place,
             f"stream {shown(declaration.name)} has no column {shown(missing)} to take the time from"
-            f"{did_you_mean(missing, schema.names)}{_separated(declaration, schema)}",
+            f"{did_you_mean(missing, schema.names, columns=True)}{_of_file(declaration, schema)}",
         )
     bound = Binder(scope).bind(clause.expr, _CLAUSE)
     if is_expensive(bound):
@@ -73,7 +68,7 @@ def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Sche
     if bound.type == t.DATE:
         bound = functions.cast(bound, t.TIMESTAMP)
     if not pa.types.is_timestamp(bound.type):
-        raise wrong(text, place, _not_a_time(bound, clause, "time" not in declaration.places))
+        raise wrong(text, place, _not_a_time(bound, clause, schema, "time" not in declaration.places))
     if not columns_of(bound):
         raise wrong(text, place, "the event time must depend on a column; every row would have the same one")
     column = _name(text, place, clause, schema)
@@ -82,12 +77,19 @@ def _computed(text: str, place: Place, declaration: Declaration, schema: pa.Sche
     return BoundStream(declaration.name, known, column, declaration.lateness, computed)
 
 
-def _separated(declaration: Declaration, schema: pa.Schema) -> str:
-    """A hint for a csv file whose columns were all read as one: name the separator; empty for other files."""
-    if declaration.format != "csv" or len(schema) != 1:
-        return ""
-    sep = next((written for sep, written in ((";", ";"), ("\t", "\\t"), ("|", "|")) if sep in schema.names[0]), "")
-    return f"; if {sep} stands between columns, set sep '{sep}'" if sep else ""
+def _of_file(declaration: Declaration, schema: pa.Schema) -> str:
+    """The file that gave the columns, if it is one of several, and what may be wrong with a csv file: all its columns
+    were read as one, or it has no header."""
+    file = file_of(schema)
+    told = f" (from {file})" if file and file != declaration.options.get("path") else ""
+    if declaration.format != "csv":
+        return told
+    if file and 2 * sum(_VALUE.match(name) is not None for name in schema.names) >= len(schema):
+        told += "; if the first line is no header, set header 'false'"
+    if len(schema) == 1:
+        sep = next((written for sep, written in ((";", ";"), ("\t", "\\t"), ("|", "|")) if sep in schema.names[0]), "")
+        told += f"; if {sep} stands between columns, set sep '{sep}'" if sep else ""
+    return told
 
 
 def _name(text: str, place: Place, clause: TimeClause, schema: pa.Schema) -> str:
@@ -99,7 +101,7 @@ def _name(text: str, place: Place, clause: TimeClause, schema: pa.Schema) -> str
     return clause.name
 
 
-def _not_a_time(bound: Expr, clause: TimeClause, python: bool) -> str:
+def _not_a_time(bound: Expr, clause: TimeClause, schema: pa.Schema, python: bool) -> str:
     """A hint what to write instead of an expression that is not a time, in a script or in a Python program."""
 
     def by(expression: str) -> str:
@@ -107,18 +109,34 @@ def _not_a_time(bound: Expr, clause: TimeClause, python: bool) -> str:
 
     type, written = t.logical(bound.type), shown(clause.written)[1:-1]
     if python and isinstance(bound, SourceColumn):
-        written = _quoted(bound.name)
+        written = quoted(bound.name)
+    note = note_of(schema.field(bound.name)) if isinstance(bound, SourceColumn) else None
+    what = "the time column" if isinstance(bound, SourceColumn) else "the event time"
+    what = f"{what} {shown(written)} is {t.sql_type(bound.type)}, not TIMESTAMP"
+    if note is not None and note.type:
+        what += f", because of {shown(note.value)} ({note.place})"
+    if note is not None and note.type.startswith(("TIMESTAMP", "DATE")):
+        declare = f"declare the columns, with {written} {note.type}"
+        return f"{what}; write {by(f'CAST({written} AS {note.type})')}, or {declare}; such rows are dead"
     if t.is_number(type):
         whole = t.is_integer(type)
         seconds = f"{by(f'to_timestamp({written})')} if these are seconds since 1970"
         how = f"{seconds}, epoch_ms({written}) for milliseconds, make_timestamp({written}) for microseconds"
         how = how if whole else seconds
     elif type == t.STRING:
-        how = (
-            by(f"strptime({written}, '%d.%m.%Y %H:%M:%S')")
-            + f", with the format of the text, or CAST({written} AS TIMESTAMP)"
-        )
+        how = _of_text(written, note, by)
     else:
         how = "a TIMESTAMP column, or an expression that gives a TIMESTAMP"
-    what = "the time column" if isinstance(bound, SourceColumn) else "the event time"
-    return f"{what} {shown(written)} is {t.sql_type(bound.type)}, not TIMESTAMP; write {how}"
+    return f"{what}; write {how}"
+
+
+def _of_text(written: str, note: TextNote | None, by: Callable[[str], str]) -> str:
+    """How to write a text as a time: with the format of the data if that is known."""
+    if note is not None and note.formats:
+        first, *others = note.formats
+        more = f", or '{others[0]}' if the month comes first" if others else ""
+        return by(f"strptime({written}, '{first}')") + more
+    return (
+        by(f"strptime({written}, '%d.%m.%Y %H:%M:%S')")
+        + f", with the format of the text, or CAST({written} AS TIMESTAMP)"
+    )

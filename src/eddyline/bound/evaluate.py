@@ -13,11 +13,13 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.bound import types as t
-from eddyline.bound.expr import Call, Expr, Literal, Partial, Value
+from eddyline.bound.expr import Call, Expr, Literal, Partial, SourceColumn, Value
 from eddyline.bound.functions.arrays import truth
+from eddyline.cql.places import shown
 from eddyline.errors import InternalError, JobError
 
 FAILURES = (ValueError, ArithmeticError, MemoryError, pa.ArrowCapacityError)
@@ -33,7 +35,7 @@ class ErrorCount:
     def __init__(self) -> None:
         self.count = 0
         self.first = ""
-        """The message of a user function's first failure."""
+        """The message of a user function's first failure, or the first cast of a column that failed."""
 
 
 def evaluate(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCount) -> pa.Array:
@@ -72,8 +74,19 @@ def _value(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCou
         length = rows
     values, failed = _run(expr, args, length, errors)
     errors.count += failed * rows if constant else failed
+    if failed and not errors.first:
+        errors.first = _first_cast(expr, args[0], values)
     values = _typed(values, expr.type)
     return values[0] if constant else values
+
+
+def _first_cast(call: Call, arg: pa.Array, values: pa.Array) -> str:
+    """The first text of a column that could not be cast; "" for other calls."""
+    column = call.args[0]
+    if call.name != "cast" or not isinstance(column, SourceColumn) or not pa.types.is_string(arg.type):
+        return ""
+    row = pc.index(pc.and_(arg.is_valid(), values.is_null()), True).as_py()
+    return "" if row < 0 else f"CAST({column.name} AS {call.variant}) of {shown(str(arg[row].as_py()))}"
 
 
 def _decoded(value: Value) -> Value:

@@ -64,9 +64,14 @@ class BoundStream:
     """The access methods of a table that is asked; none for a table that is read whole before the streams start."""
 
     @property
+    def given(self) -> pa.Schema:
+        """The columns of the source, without an event time that the intake computes."""
+        return self.schema if self.computed is None else self.schema.remove(len(self.schema) - 1)
+
+    @property
     def visible(self) -> pa.Schema:
         """The columns that a query can name."""
-        return self.schema if self.computed is None or self.computed.named else self.schema.remove(len(self.schema) - 1)
+        return self.given if self.computed is None or not self.computed.named else self.schema
 
     def read_for(self, columns: Iterable[str]) -> tuple[str, ...]:
         """The columns that a source must deliver so that the stream has these columns."""

@@ -63,11 +63,18 @@ _SIZED = re.compile(r"(VARCHAR|CHAR|BPCHAR|STRING|TEXT)\s*\(\s*\d+\s*\)")
 
 class TypeMismatch(Exception):
     """A call that cannot be typed; the message says what is wrong and what would be right. The binder adds the place:
-    that of the constant with the value `culprit`, if there is one."""
+    that of the constant with the value `culprit`, if there is one. It also adds the texts of the arguments: if they
+    need one type (`unlike` are their types), or if one is a text that may be a number (`from_text`)."""
 
-    def __init__(self, message: str, culprit: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        culprit: str | None = None,
+        unlike: Sequence[pa.DataType] = (),
+        from_text: bool = False,
+    ) -> None:
         super().__init__(message)
-        self.culprit = culprit
+        self.culprit, self.unlike, self.from_text = culprit, tuple(unlike), from_text
 
 
 def arrow_type(sql_name: str) -> pa.DataType:

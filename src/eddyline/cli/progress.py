@@ -106,11 +106,9 @@ def closing(summary: Summary) -> str:
     odd = (
         (summary.rows_late, f"late{summary.late}"),
         (summary.rows_dead, f"dead{summary.dead}"),
-        (summary.expression_errors, "expressions not evaluated"),
     )
     text += "".join(f", {count:,} {what}" for count, what in odd if count)
-    if summary.expression_errors and summary.first_error:
-        text += f" (first: {summary.first_error})"
+    text += _not_computed(summary)
     text += _spilled(summary)
     if summary.waiting and not summary.stopped:
         text += f"; {summary.waiting:,} groups or rows wait for the watermark (--final gives their results)"
@@ -120,6 +118,21 @@ def closing(summary: Summary) -> str:
     if summary.stopped:
         return f"stopped: {text}; what was written is complete up to here"
     return f"{'finished' if _was_finished(summary) else 'done'}: {text}"
+
+
+def _not_computed(summary: Summary) -> str:
+    """How many values of expressions could not be computed, and the first of them if it is known.
+
+    >>> _not_computed(Summary(expression_errors=1, first_error="CAST(km AS DOUBLE) of 'n/a'"))
+    ", 1 value could not be computed and is NULL: CAST(km AS DOUBLE) of 'n/a'"
+    """
+    if not summary.expression_errors:
+        return ""
+    one = summary.expression_errors == 1
+    text = f", {_counted(summary.expression_errors, 'value')} could not be computed and {'is' if one else 'are'} NULL"
+    if not summary.first_error:
+        return text
+    return f"{text}: {summary.first_error}" if one else f"{text} (first: {summary.first_error})"
 
 
 def _spilled(summary: Summary) -> str:

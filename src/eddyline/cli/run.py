@@ -112,6 +112,7 @@ def _runner(options: argparse.Namespace, checked: Checked, out: TextIO) -> Itera
     try:
         from eddyline.spark.session import begin
 
+        note("starting Spark ...")
         begin(conf)
         from eddyline.spark.start import on_spark
     except ModuleNotFoundError as error:

@@ -15,6 +15,7 @@ from eddyline.plan.judges import judges
 from eddyline.plan.partition import Partitioning, SpillAxis, spill_axis
 from eddyline.plan.plan import Plan
 from eddyline.plan.steps import KeyAccess, ListAccess, Probe, RangeAccess, Select
+from eddyline.plan.text_columns import text_columns
 from eddyline.plan.tree import Tree
 from eddyline.settings import Settings, size_text
 from eddyline.state.layout import aliases_of
@@ -112,9 +113,9 @@ def _key_text(key: Expr | None, query: BoundQuery) -> str:
 
 
 def warnings(query: BoundQuery) -> list[str]:
-    """Sources whose state can never expire."""
+    """Columns that are text because of a missing value, and sources whose state can never expire."""
     plan = Plan(query)
-    return [
+    return text_columns(query) + [
         f"rows of {source.alias} never expire: give it a RANGE or ROWS window, or bound its time in WHERE"
         for number, source in enumerate(query.sources)
         if _endless(plan, number)
@@ -303,7 +304,8 @@ def _grouping(query: BoundQuery) -> str:
 def text(expr: Expr, query: BoundQuery) -> str:
     """An expression, near enough to SQL to be recognised."""
     if isinstance(expr, SourceColumn):
-        return f"{query.sources[expr.source].alias}.{expr.name}" if expr.source >= 0 else f"{expr.name}()"
+        column = expr.name if expr.name.isidentifier() else f'"{expr.name}"'
+        return f"{query.sources[expr.source].alias}.{column}" if expr.source >= 0 else f"{expr.name}()"
     if isinstance(expr, Literal):
         if pa.types.is_duration(expr.type) and isinstance(expr.value, int):
             return duration_text(expr.value)

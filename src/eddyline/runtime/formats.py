@@ -18,6 +18,7 @@ from eddyline.runtime.sinks.files import writes_files
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sinks.table_sink import ResultTable, TableSink
 from eddyline.runtime.sources.file_source import FileFormat, FileSource
+from eddyline.runtime.sources.recognition import check_format
 from eddyline.runtime.sources.source import Source, check_readable
 
 SOURCES = ("parquet", "csv", "json", "generate", "nexmark", "redis-stream", "kafka")
@@ -76,7 +77,9 @@ def open_source(declaration: Declaration, seed: int, follow: bool = False, check
     from eddyline.runtime.sources.folders import with_folder_columns
 
     corrupt = options.choice("corrupt", ("stop", "dead"))
-    opened = with_folder_columns(path, declared, lambda of_files: _files(format_, path, of_files, options, checked))
+    opened = with_folder_columns(
+        path, declared, lambda of_files: _files(format_, path, of_files, options, checked, corrupt == "dead")
+    )
     return FileSource(path, opened, follow and declaration.kind == "STREAM", corrupt)
 
 
@@ -103,10 +106,15 @@ def check_asked(declaration: Declaration) -> None:
     open_table(declaration, schema).check(methods)
 
 
-def _files(format_: str, path: str, declared: pa.Schema | None, options: Options, checked: bool) -> FileFormat:
+def _files(
+    format_: str, path: str, declared: pa.Schema | None, options: Options, checked: bool, any_format: bool
+) -> FileFormat:
+    """The files of a path. With `any_format` some may be of another format."""
     if format_ == "csv":
-        return _csv(path, declared, options, checked)
+        return _csv(path, declared, options, checked, any_format)
     options.done()
+    if not checked and not any_format:
+        check_format(path, format_)
     if format_ == "parquet":
         from eddyline.runtime.sources.parquet import ParquetFormat
 
@@ -169,7 +177,7 @@ def _instead(format_: str, known: Sequence[str]) -> str:
     return "; --engine spark does" if format_ in OF_SPARK else did_you_mean(format_, known)
 
 
-def _csv(path: str, declared: pa.Schema | None, options: Options, checked: bool) -> FileFormat:
+def _csv(path: str, declared: pa.Schema | None, options: Options, checked: bool, any_format: bool) -> FileFormat:
     from eddyline.runtime.sources.csv import CsvFormat
     from eddyline.runtime.sources.csv_text import CsvOptions
 
@@ -188,4 +196,6 @@ def _csv(path: str, declared: pa.Schema | None, options: Options, checked: bool)
     options.done()
     if declared is not None:
         check_readable("csv", declared)
+    if not checked and not any_format:
+        check_format(path, "csv", objects=layout.header == "false" or declared is not None)
     return CsvFormat(path, declared, layout, checked)

@@ -39,6 +39,10 @@ class Options:
         self._known.append(key)
         return key.lower() in self._left
 
+    def as_written(self, key: str) -> str:
+        """An option as the script spells it."""
+        return self._spelled.get(key, key)
+
     def text(self, key: str, default: str = "") -> str:
         """A text."""
         self._known.append(key)
@@ -49,7 +53,7 @@ class Options:
         value = self.text(key)
         if not value:
             for left in self._left:
-                written = self._spelled.get(left, left)
+                written = self.as_written(left)
                 if (hint := did_you_mean(written, [key])).startswith("; did you mean"):
                     raise SettingError(f"{self._format} has no option '{written}'{hint}", f"option {left}")
             raise SettingError(f"{self._format} needs an option {key}, as in OPTIONS ({key} '{example}')")
@@ -96,7 +100,7 @@ class Options:
     def done(self) -> None:
         """SettingError for options that were not taken."""
         for key in self._left:
-            written = self._spelled.get(key, key)
+            written = self.as_written(key)
             hint = did_you_mean(written, self._known)
             raise SettingError(f"{self._format} has no option '{written}'{hint}", f"option {key}")
 

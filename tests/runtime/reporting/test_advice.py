@@ -72,7 +72,8 @@ def test_disorder_is_told_before_a_row_is_late(in_tmp: Path, run_script: Run, ta
     summary = run_script(f"{_S}; SELECT k FROM s").summary
     assert summary.rows_late == 0
     assert summary.warnings == (
-        "rows of s come up to 2.5 s out of order; without LATENESS 3 SECONDS some may be late, depending on batches",
+        "rows of s come up to 2.5 s out of order;"
+        " write LATENESS 3 SECONDS behind TIMESTAMP BY of s, or some may be late",
     )
     assert not run_script(f"{_S} LATENESS 3 SECONDS; SELECT k FROM s").summary.warnings
 
@@ -100,17 +101,17 @@ def test_what_was_seen_survives_a_restart(in_tmp: Path, table: Table) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "hint"),
+    ("value", "type_", "by"),
     [
-        ("1767225601", "declare ts BIGINT and write TIMESTAMP BY to_timestamp(ts)"),
-        ("1767225601000", "declare ts BIGINT and write TIMESTAMP BY epoch_ms(ts)"),
-        ("1767225601000000", "declare ts BIGINT and write TIMESTAMP BY make_timestamp(ts)"),
-        ("16.11.2026", "declare ts VARCHAR and write TIMESTAMP BY strptime(ts, '%d.%m.%Y')"),
-        ("yesterday", "declare ts VARCHAR and write TIMESTAMP BY strptime(ts, FORMAT), as in '%d.%m.%Y %H:%M:%S'"),
+        ("1767225601", "BIGINT", "to_timestamp(ts)"),
+        ("1767225601000", "BIGINT", "epoch_ms(ts)"),
+        ("1767225601000000", "BIGINT", "make_timestamp(ts)"),
+        ("16.11.2026", "VARCHAR", "strptime(ts, '%d.%m.%Y')"),
+        ("yesterday", "VARCHAR", "strptime(ts, FORMAT), as in '%d.%m.%Y %H:%M:%S'"),
     ],
 )
 def test_a_stream_that_is_all_dead_is_told_loudly(
-    in_tmp: Path, capsys: pytest.CaptureFixture[str], value: str, hint: str
+    in_tmp: Path, capsys: pytest.CaptureFixture[str], value: str, type_: str, by: str
 ) -> None:
     Path("d").write_text("ts,k\n" + f"{value},1\n" * 100)
     Path("x.sql").write_text(
@@ -118,6 +119,9 @@ def test_a_stream_that_is_all_dead_is_told_loudly(
     )
     assert main(["run", "x.sql", "--engine", "local", "--json"]) == 0
     said = capsys.readouterr()
+    hint = (
+        f"declare the columns, with ts as {type_}: CREATE STREAM s (ts {type_}, k BIGINT) and write TIMESTAMP BY {by}"
+    )
     reason = f"column ts: '{value}' is not a value of type TIMESTAMP"
     assert f"100 dead (100 %; first: {reason})" in said.err
     assert f"warning: all 100 rows of s are dead: {reason}; {hint}" in said.err
@@ -132,7 +136,8 @@ def test_a_few_dead_rows_are_told_in_the_closing_line(in_tmp: Path, run_script: 
     for summary in (run_script(text).summary, _checkpointed(text, {"slots": 2})):
         assert closing(summary).endswith(
             ", 1 dead (5.0 %; first: column k: 'x' is not a value of type BIGINT;"
-            " declare k VARCHAR if such values are right)"
+            " declare the columns, with k as VARCHAR: CREATE STREAM s (ts TIMESTAMP, k VARCHAR)"
+            " if such values are right)"
         )
         assert summary.warnings == ()
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from eddyline.bound.time_format import guessed
 from eddyline.cli.progress import closing
 from eddyline.errors import JobError, ScriptError
 from eddyline.runtime.reporting.remedy import remedy
-from eddyline.runtime.reporting.time_format import guessed
 from tests.conftest import Ran
 
 Run = Callable[..., Ran]
-_TIME = "declare ts VARCHAR and write TIMESTAMP BY"
+_TIME = "declare the columns, with ts as VARCHAR: CREATE STREAM s (ts VARCHAR, k BIGINT) and write TIMESTAMP BY"
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,18 @@ def test_the_proposed_script_reads_the_rows(in_tmp: Path, run_script: Run) -> No
     ]
 
 
+def test_the_proposed_null_value_leaves_empty_fields_null(in_tmp: Path, run_script: Run) -> None:
+    Path("d").write_text('ts,k,v\n2026-01-01,1,a\n2026-01-02,,\n2026-01-03,n/a,""\n2026-01-04,4,"n/a"\n')
+    text = "CREATE STREAM s (ts TIMESTAMP, k BIGINT, v VARCHAR) USING csv OPTIONS (path 'd') TIMESTAMP BY ts;"
+    first = run_script(f"{text} SELECT k, v FROM s")
+    assert closing(first.summary).endswith("set the option nullValue 'n/a')")
+    expected = [(1, "a"), (None, None), (None, ""), (4, "n/a")]
+    with_option = f"{text} SELECT k, v FROM s".replace("'d'", "'d', nullValue 'n/a'")
+    for script in (with_option, with_option.replace(" (ts TIMESTAMP, k BIGINT, v VARCHAR)", "")):
+        ran = run_script(script)
+        assert [(row["k"], row["v"]) for row in ran.rows] == expected and not ran.summary.rows_dead
+
+
 def test_text_that_is_not_utf_8(in_tmp: Path, run_script: Run) -> None:
     text = (
         "CREATE STREAM s (ts TIMESTAMP, name VARCHAR) USING {} OPTIONS (path 'd') TIMESTAMP BY ts; SELECT name FROM s"
@@ -106,7 +118,11 @@ def test_a_fraction_in_a_column_that_was_inferred_as_whole_numbers(in_tmp: Path,
     Path("d/1").write_text("ts,x\n2026-01-01,1\n2026-01-01,2\n")
     Path("d/2").write_text("ts,x\n2026-01-01,1.5\n")
     summary = run_script("CREATE STREAM s USING csv OPTIONS (path 'd') TIMESTAMP BY ts; SELECT x FROM s").summary
-    assert closing(summary).endswith("column x: '1.5' is not a value of type BIGINT; declare x DOUBLE)")
+    what = "declare the columns, with x as DOUBLE: CREATE STREAM s (ts DATE, x DOUBLE)"
+    assert closing(summary).endswith(f"column x: '1.5' is not a value of type BIGINT; {what})")
+    declared = what.partition("CREATE ")[2]
+    text = f"CREATE {declared} USING csv OPTIONS (path 'd') TIMESTAMP BY ts; SELECT x FROM s"
+    assert [row["x"] for row in run_script(text).rows] == [1, 2, 1.5]
 
 
 def test_a_later_file_whose_header_is_another_one(in_tmp: Path, run_script: Run) -> None:

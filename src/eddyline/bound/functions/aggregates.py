@@ -58,10 +58,11 @@ def aggregate(name: str, arg: Expr | None, distinct: bool, parameter: Expr | Non
         raise TypeMismatch(f"{name.upper()} does not take {sql_type(arg.type)}")
     type = _type(known, t.logical(arg.type))
     if type is None:
-        numbers = "numbers"
-        if t.logical(arg.type) == t.STRING:
-            numbers += f"; if the text is one, write {name.upper()}(CAST(x AS DOUBLE))"
-        raise TypeMismatch(f"{name.upper()} does not take {sql_type(arg.type)}: it takes {_TAKES.get(known, numbers)}")
+        takes = _TAKES.get(known)
+        raise TypeMismatch(
+            f"{name.upper()} does not take {sql_type(arg.type)}: it takes {takes or 'numbers'}",
+            from_text=takes is None and t.logical(arg.type) == t.STRING,
+        )
     return Aggregate(known, cast(arg, t.logical(arg.type)), distinct, type, _parameter(name.lower(), known, parameter))
 
 

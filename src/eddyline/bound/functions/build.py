@@ -78,7 +78,8 @@ def meet(name: str, args: Sequence[Expr], huge: bool = False) -> pa.DataType:
     if type == t.NULL and strings:
         type = t.STRING
     if type is None or t.MONTHS in (a.type for a in args):
-        raise TypeMismatch(f"{name} needs values of one type, not ({listed(args)}): write a CAST")
+        types = [a.type for a in args]
+        raise TypeMismatch(f"{name} needs values of one type, not ({listed(args)}): write a CAST", unlike=types)
     integers = [a for a in args if t.is_integer(t.logical(a.type))]
     if type == t.HUGEINT and not huge and len(integers) == len([a for a in args if not is_null(a)]):
         raise TypeMismatch(f"{name} of UBIGINT and a signed integer has no type here: cast one to DECIMAL(20,0)")

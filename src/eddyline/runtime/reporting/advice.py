@@ -6,7 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from eddyline.counts import StreamCounts
+from eddyline.cql.quoting import quoted
 from eddyline.cql.units import UNITS
 from eddyline.runtime.reporting.remedy import remedy
 
@@ -26,13 +29,16 @@ _COMPARE = "compare the declared columns with the data, or keep the dead rows wi
 @dataclass(frozen=True)
 class StreamEnd:
     """The counts of a stream with this lateness. `other_lateness` is the largest lateness of any stream of the
-    query. The dead rows of a table that `is_asked` are keys whose lookup failed; answers are not counted."""
+    query. The dead rows of a table that `is_asked` are keys whose lookup failed; answers are not counted. `columns`
+    are its columns, if they are known."""
 
     name: str
     lateness: int
     other_lateness: int
     counts: StreamCounts
     is_asked: bool = False
+    is_table: bool = False
+    columns: pa.Schema | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """As a dictionary for JSON."""
@@ -70,9 +76,14 @@ class StreamEnd:
         """The share of dead rows, the reason of the first, and the remedy for it, unless a warning has the remedy."""
         if self.is_asked:
             return f"keys whose lookup failed; first: {shortened(self.counts.reason)}"
-        what = "" if self._nearly_all_dead else remedy(self.counts.reason)
+        what = "" if self._nearly_all_dead else self._remedy
         told = f"{percent(self.counts.dead, self.counts.rows)}; first: {shortened(self.counts.reason)}"
         return f"{told}; {what}" if what else told
+
+    @property
+    def _remedy(self) -> str:
+        kind = "TABLE" if self.is_table else "STREAM"
+        return remedy(self.counts.reason, f"{kind} {quoted(self.name)}", self.columns)
 
     @property
     def _nearly_all_dead(self) -> bool:
@@ -84,22 +95,29 @@ class StreamEnd:
         counts, found = self.counts, []
         if self._nearly_all_dead:
             how_many = f"all {counts.dead:,}" if counts.dead == counts.rows else f"{counts.dead:,} of {counts.rows:,}"
-            what = remedy(counts.reason) or _COMPARE
+            what = self._remedy or _COMPARE
             found.append(f"{how_many} rows of {self.name} are dead: {shortened(counts.reason)}; {what}")
         if not counts.late and counts.behind > self.lateness:
             found.append(
-                f"rows of {self.name} come up to {short(counts.behind)} out of order; without LATENESS {self.enough}"
-                " some may be late, depending on batches"
+                f"rows of {self.name} come up to {short(counts.behind)} out of order; write LATENESS {self.enough}"
+                f" behind TIMESTAMP BY of {self.name}, or some may be late"
             )
         return found
 
 
 def of_streams(
-    lateness: Mapping[str, int], counts: Mapping[str, StreamCounts], asked: Collection[str] = ()
+    lateness: Mapping[str, int],
+    counts: Mapping[str, StreamCounts],
+    asked: Collection[str] = (),
+    columns: Mapping[str, pa.Schema] | None = None,
 ) -> list[StreamEnd]:
-    """The end of each stream and table, in the order of their names. Tables have no lateness; some are `asked`."""
-    most = max(lateness.values(), default=0)
-    return [StreamEnd(name, lateness.get(name, 0), most, counts[name], name in asked) for name in sorted(counts)]
+    """The end of each stream and table, in the order of their names. Tables have no lateness; some are `asked`.
+    `columns` are those of the streams whose columns are known."""
+    most, known = max(lateness.values(), default=0), columns or {}
+    return [
+        StreamEnd(name, lateness.get(name, 0), most, counts[name], name in asked, name not in lateness, known.get(name))
+        for name in sorted(counts)
+    ]
 
 
 def summed_up(ends: Sequence[StreamEnd]) -> dict[str, Any]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 
-from eddyline.runtime.reporting.time_format import guessed
+import pyarrow as pa
+
+from eddyline.bound.inferred_text import MISSING
+from eddyline.bound.time_format import guessed
+from eddyline.bound.types import sql_type
+from eddyline.cql.quoting import quoted
 from eddyline.runtime.sources.csv_header import separator
 
 _NO_VALUE = re.compile(r"column (.*?): '(.*)' is not a value of type ([A-Z]+)(.*)", re.DOTALL)
@@ -17,25 +22,29 @@ _EPOCHS = ((11, "to_timestamp"), (14, "epoch_ms"))
 numbers."""
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_NOTHING = ("", "na", "n/a", "nan", "null", "nil", "none", "-", "--", "?", "\\n", "missing", "unknown")
-"""Common spellings of a missing value, in lower case."""
+_MOST_LISTED = 12
 _FALLBACK = "as in '%d.%m.%Y %H:%M:%S'"
 
 
-def remedy(reason: str) -> str:
-    """The remedy for a reason; "" if the reason does not tell enough.
+def remedy(reason: str, declared: str = "", columns: pa.Schema | None = None) -> str:
+    """The remedy for a reason; "" if the reason does not tell enough. It has the whole declaration of a stream whose
+    `columns` are known and not too many; `declared` is what it declares, such as `STREAM s`.
 
     >>> remedy("column x: '2.5' is not a value of type BIGINT")
     'declare x DOUBLE'
+    >>> columns = pa.schema({"ts": pa.date32(), "x": pa.int64()})
+    >>> remedy("column x: '2.5' is not a value of type BIGINT", "STREAM s", columns)
+    'declare the columns, with x as DOUBLE: CREATE STREAM s (ts DATE, x DOUBLE)'
     >>> remedy("column ts: '16.11.2026 10:00' is not a value of type TIMESTAMP")
     "declare ts VARCHAR and write TIMESTAMP BY strptime(ts, '%d.%m.%Y %H:%M')"
     """
     if found := _NO_VALUE.fullmatch(reason):
         column, value, type_, _ = found.groups()
-        name = column if column.isidentifier() else f'"{column}"'
-        if type_ in ("TIMESTAMP", "DATE"):
-            return _of_time(name, value.strip(), type_)
-        return _of_value(name, value.strip(), type_)
+        if value.strip().lower() in MISSING:
+            return f"if '{value.strip()}' stands for NULL in a csv file, set the option nullValue '{value.strip()}'"
+        of = _of_time if type_ in ("TIMESTAMP", "DATE") else _of_value
+        type_, more = of(quoted(column), value.strip(), type_)
+        return _declared(column, type_, declared, columns) + more
     if (found := _NO_TIME.fullmatch(reason)) and (formats := guessed(found[2])):
         return f"write TIMESTAMP BY {_strptime(found[1], formats)}"
     if found := _NULL_TIME.fullmatch(reason):
@@ -47,31 +56,35 @@ def remedy(reason: str) -> str:
     return "write one object a line, as jq -c does" if reason.startswith(_NO_OBJECT) else ""
 
 
-def _of_time(name: str, value: str, type_: str) -> str:
+def _declared(column: str, type_: str, declared: str, columns: pa.Schema | None) -> str:
+    """How to declare a column as this type: with all others, because a declaration has all columns."""
+    if columns is None:
+        return f"declare {quoted(column)} {type_}"
+    types = {field.name: type_ if field.name == column else sql_type(field.type) for field in columns}
+    listed = ", ".join(f"{quoted(name)} {written}" for name, written in types.items())
+    whole = f": CREATE {declared} ({listed})" if len(types) <= _MOST_LISTED else ""
+    return f"declare the columns, with {quoted(column)} as {type_}{whole}"
+
+
+def _of_time(name: str, value: str, type_: str) -> tuple[str, str]:
+    """The type to declare for a column of times, and what to write besides."""
     formats = guessed(value)
     if value.isdecimal() and not formats:
         function = next((known for digits, known in _EPOCHS if len(value) <= digits), "make_timestamp")
-        return f"declare {name} BIGINT and write TIMESTAMP BY {function}({name})"
-    if value.lower() in _NOTHING:
-        return _null(value)
+        return "BIGINT", f" and write TIMESTAMP BY {function}({name})"
     if type_ == "DATE" and formats[:1] and formats[0].startswith("%Y-%m-%d"):
-        return f"declare {name} TIMESTAMP"
+        return "TIMESTAMP", ""
     written = _strptime(name, formats) if formats else f"strptime({name}, FORMAT), {_FALLBACK}"
-    return f"declare {name} VARCHAR and write TIMESTAMP BY {written}"
+    return "VARCHAR", f" and write TIMESTAMP BY {written}"
 
 
-def _of_value(name: str, value: str, type_: str) -> str:
-    if value.lower() in _NOTHING:
-        return _null(value)
+def _of_value(name: str, value: str, type_: str) -> tuple[str, str]:
+    """The type to declare for another column, and what to add."""
     if type_ in _WHOLE and _NUMBER.fullmatch(value):
         whole = value.lstrip("+-").isdecimal()
         wide = "BIGINT" if whole and abs(int(value)) < 1 << 63 else "DECIMAL(38, 0)"
-        return f"declare {name} {wide if whole else 'DOUBLE'}"
-    return f"declare {name} VARCHAR if such values are right"
-
-
-def _null(value: str) -> str:
-    return f"if '{value}' stands for NULL in a csv file, set the option nullValue '{value}'"
+        return wide if whole else "DOUBLE", ""
+    return "VARCHAR", " if such values are right"
 
 
 def _strptime(name: str, formats: tuple[str, ...]) -> str:

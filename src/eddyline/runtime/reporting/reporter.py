@@ -57,10 +57,11 @@ class Reporter:
         self.query, self.slots = query, slots
         self.lateness = {s.stream.name: s.stream.lateness for s in query.sources if not s.stream.is_table}
         self._asked = {s.stream.name for s in query.sources if s.stream.is_asked}
+        self._columns = {s.stream.name: s.stream.given for s in query.sources}
         self.schema = query.schema
         """The columns of the results."""
         self.warnings = warnings(query)
-        """Warnings about sources whose state can never expire."""
+        """Warnings about columns that are text because of a missing value, and sources whose state can never expire."""
 
     @property
     def decisions(self) -> dict[str, int]:
@@ -118,7 +119,7 @@ class Reporter:
     def summary(self, stopped: bool) -> Summary:
         """The summary of the run so far."""
         now, report = self._engine.standing, self.report()
-        ends = summed_up(of_streams(self.lateness, now.job.streams, self._asked))
+        ends = summed_up(of_streams(self.lateness, now.job.streams, self._asked, self._columns))
         return Summary(
             first_error=now.job.first_error,
             peak_state_rows=now.peak.rows,

@@ -98,7 +98,7 @@ class Summary:
     """Results of this run."""
     expression_errors: int = 0
     first_error: str = ""
-    """The message of the first expression error, if a user function raised one."""
+    """The message of the first expression error, if a user function raised one or a column was cast."""
     peak_state_rows: int = 0
     peak_memory_bytes: int = 0
     memory_limit: int | None = None

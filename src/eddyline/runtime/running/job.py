@@ -139,7 +139,8 @@ def prepare(
                 declaration.place,
                 f"{what}, and {stream.name} never ends; give it rows or a duration",
             )
-        late = sinks.open(declaration.late_into, source.schema, declaration.place)
+        plain = pa.schema([(field.name, field.type) for field in source.schema])  # without notes of the inference
+        late = sinks.open(declaration.late_into, plain, declaration.place)
         dead = sinks.open(declaration.dead_into, dead_schema(source.schema), declaration.place)
         needed |= set() if stream.time is None else {stream.time}
         wanted = Wanted.of(source.schema, stream.read_for(needed), late is not None or dead is not None)

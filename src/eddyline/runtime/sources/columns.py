@@ -15,7 +15,7 @@ from eddyline.bound.as_text import as_text
 from eddyline.bound.types import MONTHS, sql_type
 from eddyline.runtime.sources.beside import Beside
 from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows
-from eddyline.runtime.sources.text import Bad, cast_or_null, cast_text, has_zone
+from eddyline.runtime.sources.text import Bad, cast_or_null, cast_text
 from eddyline.runtime.staged_types import months
 
 
@@ -75,26 +75,3 @@ def _explain(reasons: pa.Array, name: str, raw: pa.Array, type_: pa.DataType, ba
     before, after = f"column {name}: '", f"' is not a value of type {sql_type(type_)}"
     text = pc.binary_join_element_wise(before, as_text(raw), after, "")
     return pc.coalesce(reasons, pc.if_else(pa.array(bad), text, pa.scalar(None, pa.string())))
-
-
-def inferred(table: pa.Table, as_texts: Callable[[list[str]], pa.Table]) -> pa.Schema:
-    """The schema of a first block: numbers, booleans and nested values as the format inferred them. Formats infer times
-    differently, so these columns are read again as text (`as_texts`), and one rule decides their types."""
-    times = [field.name for field in table.schema if pa.types.is_temporal(field.type)]
-    texts = as_texts(times) if times else table
-    fields = []
-    for field in table.schema:
-        if field.name in times or pa.types.is_string(field.type):
-            fields.append(pa.field(field.name, _type_of(texts.column(field.name).combine_chunks().drop_null())))
-        else:
-            fields.append(pa.field(field.name, pa.string() if pa.types.is_null(field.type) else field.type))
-    return pa.schema(fields)
-
-
-def _type_of(texts: pa.Array) -> pa.DataType:
-    """The common type of these texts: days, timestamps with a zone (if at least one has a zone), timestamps without, or
-    just text."""
-    for type_ in (pa.date32(), pa.timestamp("us")):
-        if len(texts) and cast_text(texts, type_)[1] is None:
-            return pa.timestamp("us", "UTC") if type_ != pa.date32() and has_zone(texts) else type_
-    return pa.string()

@@ -8,31 +8,33 @@ A row that Arrow would not read as one row is dead: too many or too few columns,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
+from eddyline.bound.inferred_text import from_file
 from eddyline.errors import CorruptFile, JobError, SettingError
-from eddyline.runtime.sources.columns import chunk_of, inferred
+from eddyline.runtime.sources.columns import chunk_of
 from eddyline.runtime.sources.csv_header import is_header, misfit, places, twice
 from eddyline.runtime.sources.csv_text import CsvOptions
+from eddyline.runtime.sources.inference import inferred
 from eddyline.runtime.sources.paths import files, filled, why
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, dead_rows, no_rows, text_piece
 from eddyline.runtime.sources.text import cast_or_null, is_utf8
 
 
 class CsvFormat:
-    """Files with one schema: the declared one, or one inferred from the first block of the first file. A declared
+    """Files with one schema: the declared one, or one inferred from the first file that has a row. A declared
     schema is compared with the header of the first file, unless that was done before (`checked`)."""
 
     def __init__(self, path: str, declared: pa.Schema | None, options: CsvOptions, checked: bool = False) -> None:
         self._options = options
         self._declared = declared is not None
         self._files = filled(path, files(path), self._declared)
-        self.schema = declared if declared is not None else self._infer(self._files[0])
+        self.schema = declared if declared is not None else self._inferred()
         if declared is not None and self._files and not checked:
             self._check(self._files[0])
 
@@ -108,7 +110,7 @@ class CsvFormat:
             check_utf8=False,
             column_types=dict.fromkeys(names, pa.binary()),
             include_columns=list(columns),
-            null_values=[self._options.null_value],
+            null_values=self._options.null_values,
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         )
@@ -210,14 +212,24 @@ class CsvFormat:
         table = pcsv.read_csv(pa.BufferReader(row), reading, self._options.parse_options(), convert)
         return [str(column[0].as_py(), "utf-8", errors="replace").strip() for column in table.columns]
 
-    def _infer(self, path: Path) -> pa.Schema:
-        """The schema of the first block as pyarrow infers it. Lines that do not fit are ignored here; `read` reports
-        them."""
+    def _inferred(self) -> pa.Schema:
+        """The schema of the first file that has a row; of the first that has a header if none has a row."""
         self.schema = pa.schema([])
+        headers = []
+        for path in self._files:
+            schema, has_rows = self._infer(path)
+            if has_rows:
+                return from_file(schema, path)
+            headers += [from_file(schema, path)] if len(schema) else []
+        if not headers:
+            raise SettingError(f"{self._files[0]} is empty, there are no columns to take from it; declare them")
+        return headers[0]
+
+    def _infer(self, path: Path) -> tuple[pa.Schema, bool]:
+        """The schema of the first block as pyarrow infers it, and whether it has a row. Lines that do not fit are
+        ignored here; `read` reports them."""
         try:
             names, header = self._layout(path)
-            if not names:
-                raise SettingError(f"{path} is empty, there are no columns to take from it; declare them")
             if again := twice(names, names):
                 raise SettingError(
                     f"{path} names the column {again} twice in its header; rename one, or declare others"
@@ -229,7 +241,7 @@ class CsvFormat:
 
             def table_of(texts: list[str]) -> pa.Table:
                 convert = pcsv.ConvertOptions(
-                    null_values=[self._options.null_value],
+                    null_values=self._options.null_values,
                     strings_can_be_null=True,
                     column_types=dict.fromkeys(texts, pa.string()),
                 )
@@ -237,10 +249,20 @@ class CsvFormat:
 
             table = table_of([])
             if table.num_rows:
-                return inferred(table, table_of)
+                return inferred(table, table_of, self._places(path, header, table.num_rows), csv=True), True
         except (pa.ArrowException, OSError) as error:
             raise CorruptFile(f"{path} cannot be read as csv: {why(error)}") from None
-        return pa.schema([pa.field(name, pa.string()) for name in names])
+        return pa.schema([pa.field(name, pa.string()) for name in names]), False
+
+    def _places(self, path: Path, header: bool, rows: int) -> Callable[[int], str]:
+        """The place of each of the `rows` of the first block: the file, and the line if every line is a row."""
+
+        def place(row: int) -> str:
+            text, _ = next(self._options.blocks(path))
+            lines = [number for number, line in enumerate(text.splitlines(), 1) if line][header:]
+            return f"{path.name}, line {lines[row]}" if len(lines) == rows else path.name
+
+        return place
 
 
 def _reason(what: str, row: str | bytes) -> str:

@@ -38,6 +38,11 @@ class CsvOptions:
     null_value: str = ""
     multi_line: bool = False
 
+    @property
+    def null_values(self) -> list[str]:
+        """The fields that stand for NULL if they are not in quotes. An empty field always does."""
+        return list(dict.fromkeys(("", self.null_value)))
+
     def parse_options(self, handler: object = None) -> pcsv.ParseOptions:
         """The same options for pyarrow."""
         return pcsv.ParseOptions(

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from eddyline.bound.inferred_text import with_file_of
 from eddyline.bound.types import sql_type
 from eddyline.errors import JobError, SettingError
 from eddyline.runtime.sources.columns import convert
@@ -48,7 +49,7 @@ def with_folder_columns(
     values = [_values(path, str(file)) for file in files(path)]
     mine = [pa.field(name, _type([of_file.get(key) for of_file in values])) for key, name in named.items()]
     rest = [field for field in source.schema if field.name.lower() not in named]
-    return _InFolders(path, source, pa.schema(mine), pa.schema([*rest, *mine]))
+    return _InFolders(path, source, pa.schema(mine), with_file_of(pa.schema([*rest, *mine]), source.schema))
 
 
 class _InFolders:

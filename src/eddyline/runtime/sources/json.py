@@ -6,14 +6,15 @@ import functools
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.json as pjson
 
+from eddyline.bound.inferred_text import from_file
 from eddyline.errors import CorruptFile, JobError, SettingError
-from eddyline.runtime.sources.columns import inferred
+from eddyline.runtime.sources.inference import inferred
 from eddyline.runtime.sources.json_text import JsonText
 from eddyline.runtime.sources.paths import files, filled, why
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, text_piece
@@ -24,11 +25,11 @@ _ARRAY = re.compile(rb"\s*\[\s*(\{|$)")
 
 
 class JsonFormat:
-    """Files with one schema: the declared one, or one inferred from the first block of the first file."""
+    """Files with one schema: the declared one, or one inferred from the first file that is not blank."""
 
     def __init__(self, path: str, declared: pa.Schema | None) -> None:
         self._files = filled(path, files(path), declared is not None)
-        self.schema = declared if declared is not None else _infer(self._files[0])
+        self.schema = declared if declared is not None else _inferred(self._files)
 
     def is_complete(self, file: Found) -> bool:
         """Always true: a text file does not show whether it is complete."""
@@ -85,15 +86,20 @@ def _lines(text: bytes) -> Iterator[list[bytes]]:
         yield lines
 
 
-def _infer(path: Path) -> pa.Schema:
+def _inferred(paths: Sequence[Path]) -> pa.Schema:
+    """The schema of the first file that has a line."""
+    for path in paths:
+        if lines := next(_blocks(path), []):
+            return from_file(_infer(path, lines), path)
+    raise SettingError(f"{paths[0]} is empty, there are no columns to take from it; declare them")
+
+
+def _infer(path: Path, lines: list[bytes]) -> pa.Schema:
     """The schema of the first block without the lines that are not JSON objects."""
-    lines = next(_blocks(path), [])
-    if not lines:
-        raise SettingError(f"{path} is empty, there are no columns to take from it; declare them")
     for candidate in (lines, [line for line in lines if _is_object(line)]):
         try:
             table_of = functools.partial(_table_of, b"\n".join(candidate))
-            return inferred(table_of([]), table_of)
+            return inferred(table_of([]), table_of, lambda row: path.name, csv=False)
         except pa.ArrowException as error:
             complaint = why(error)
     raise JobError(f"{path}: the columns cannot be told from the first lines ({complaint}); declare them")

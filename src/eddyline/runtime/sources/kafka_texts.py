@@ -70,7 +70,7 @@ def _parsed(layout: CsvOptions, values: Sequence[bytes], names: list[str]) -> pa
     convert = pcsv.ConvertOptions(
         check_utf8=False,
         column_types=dict.fromkeys(names, pa.binary()),
-        null_values=[layout.null_value],
+        null_values=layout.null_values,
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )

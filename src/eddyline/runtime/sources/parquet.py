@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eddyline.bound.inferred_text import from_file
 from eddyline.bound.types import sql_type
 from eddyline.errors import CorruptFile, JobError
 from eddyline.runtime.sources.columns import chunk_of, convert
@@ -32,7 +33,7 @@ class ParquetFormat:
             raise no_columns(path)
         if declared is None:
             first = next(filter(_has_footer, self._files), self._files[0])
-            declared = _open(first).schema_arrow.remove_metadata()
+            declared = from_file(_open(first).schema_arrow.remove_metadata(), first)
         self.schema: pa.Schema = declared
 
     def is_complete(self, file: Found) -> bool:

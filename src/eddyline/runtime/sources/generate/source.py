@@ -118,7 +118,8 @@ class GenerateSource:
                 column, _, word = key.rpartition(".")
                 hint = did_you_mean(word, [k.rpartition(".")[2] for k in settings if k.rpartition(".")[0] == column])
                 raise SettingError(
-                    f"generate has no option '{key}': column {column} has no {word}{hint}", f"option {key}"
+                    f"generate has no option '{options.as_written(key)}': column {column} has no {word}{hint}",
+                    f"option {key}",
                 )
             settings[key] = _value(key, text)
         return settings

@@ -1,4 +1,4 @@
-"""Guesses the strptime format of a time from one value of the data.
+"""Guesses the strptime format of times from values of the data.
 
 strptime itself tries every candidate, so a proposed format does read the value.
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eddyline.bound import functions
 from eddyline.bound.evaluate import ErrorCount, evaluate
-from eddyline.bound.expr import Literal
+from eddyline.bound.expr import Literal, SourceColumn
 
 _MONTH = r"[A-Za-z]{3}"
 _DAYS = (
@@ -31,6 +32,22 @@ _WEEKDAY = re.compile(r"(?i:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? ")
 _CLOCK = re.compile(
     r"([ T:]*)(\d{1,2})(:?)(\d{2})(?:\3(\d{2})(?:([.,])(\d{1,9}))?)?( ?)([AaPp][Mm])?( ?)(Z|[+-]\d{2}:?\d{2})?"
 )
+
+
+_X = SourceColumn(0, "x", pa.string())
+_GUESSED, _READ = 10, 1000
+"""How many values formats are guessed from, and how many are read to choose one."""
+
+
+def formats_of(values: pa.Array) -> tuple[str, ...]:
+    """The formats that read most of these texts; none if the first ones do not look like times.
+
+    >>> formats_of(pa.array(["03/04/2026", "03/14/2026"])), formats_of(pa.array(["1.2.26"]))
+    (('%m/%d/%Y',), ('%d.%m.%y',))
+    """
+    found = dict.fromkeys(form for value in values[:_GUESSED].to_pylist() for form in guessed(value))
+    read = {form: _count(form, values[:_READ]) for form in found}
+    return tuple(form for form in read if read[form] == max(read.values()))
 
 
 def guessed(value: str) -> tuple[str, ...]:
@@ -71,5 +88,10 @@ def _clock(text: str) -> str | None:
 
 
 def _reads(form: str, value: str) -> bool:
-    read = functions.call("try_strptime", [Literal(value, pa.string()), Literal(form, pa.string())])
-    return bool(evaluate(read, {}, 1, ErrorCount())[0].is_valid)
+    return _count(form, pa.array([value])) > 0
+
+
+def _count(form: str, values: pa.Array) -> int:
+    """How many values a format reads."""
+    read = functions.call("try_strptime", [_X, Literal(form, pa.string())])
+    return int(pc.count(evaluate(read, {_X: values}, len(values), ErrorCount())).as_py())
