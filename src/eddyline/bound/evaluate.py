@@ -75,15 +75,17 @@ def _value(expr: Expr, env: Mapping[Expr, pa.Array], rows: int, errors: ErrorCou
     values, failed = _run(expr, args, length, errors)
     errors.count += failed * rows if constant else failed
     if failed and not errors.first:
-        errors.first = _first_cast(expr, args[0], values)
+        errors.first = _first_cast(expr, args, values)
     values = _typed(values, expr.type)
     return values[0] if constant else values
 
 
-def _first_cast(call: Call, arg: pa.Array, values: pa.Array) -> str:
+def _first_cast(call: Call, args: Sequence[Value], values: Value) -> str:
     """The first text of a column that could not be cast; "" for other calls."""
-    column = call.args[0]
-    if call.name != "cast" or not isinstance(column, SourceColumn) or not pa.types.is_string(arg.type):
+    if call.name != "cast" or not isinstance(column := call.args[0], SourceColumn):
+        return ""
+    arg = args[0]
+    if not pa.types.is_string(arg.type):
         return ""
     row = pc.index(pc.and_(arg.is_valid(), values.is_null()), True).as_py()
     return "" if row < 0 else f"CAST({column.name} AS {call.variant}) of {shown(str(arg[row].as_py()))}"
