@@ -52,7 +52,7 @@ Words = Callable[["Progress"], str]
 
 
 @dataclass(frozen=True)
-class _Part:
+class _DemoRun:
     """One run of the demo: its script, what is noted of it (`ran`), when it stops, and how it is shown."""
 
     script: str
@@ -110,16 +110,16 @@ def _with_dashboard(options: argparse.Namespace) -> argparse.Namespace:
     return options
 
 
-def _measured(seconds: int, engine: str, run: _RunPart, folder: str, stop: Stop, how: _Showing) -> Demo:
+def _measured(seconds: int, engine: str, run: _RunDemo, folder: str, stop: Stop, how: _Showing) -> Demo:
     note("a short run first, which compiles and loads what is loaded once ...")
-    run(_Part(script(SHORT, f"{folder}/short"), Settings(batch_rows=SMALL), Ran(), stop))
+    run(_DemoRun(script(SHORT, f"{folder}/short"), Settings(batch_rows=SMALL), Ran(), stop))
     adaptive, fixed, until, own = Ran(), Ran(), seconds // 2, None
     if not stop():
         _watched(seconds, engine, run, f"{folder}/adaptive", adaptive, stop, how)
     if not stop():
         note(f"\nthe first {until} s of the same rows once more, with a fixed order (router=fixed plan=mjoin) ...")
         far = lambda: stop() or fixed.come_to >= until  # noqa: E731
-        run(_Part(script(seconds, f"{folder}/fixed"), Settings(router="fixed", plan="mjoin"), fixed, far))
+        run(_DemoRun(script(seconds, f"{folder}/fixed"), Settings(router="fixed", plan="mjoin"), fixed, far))
     if not stop() and engine == "spark":
         own = _own(seconds, max(WINDOW, seconds // 12), folder, stop)
     if not stop():
@@ -139,10 +139,10 @@ class _Showing:
     record: str | None
 
 
-_RunPart = Callable[[_Part], None]
+_RunDemo = Callable[[_DemoRun], None]
 
 
-def _watched(seconds: int, engine: str, run: _RunPart, out: str, ran: Ran, stop: Stop, how: _Showing) -> None:
+def _watched(seconds: int, engine: str, run: _RunDemo, out: str, ran: Ran, stop: Stop, how: _Showing) -> None:
     """Run with the live view, or with lines if there is no terminal, or on the dashboard; all show when the data
     changes."""
     drift = phases(seconds)
@@ -162,7 +162,7 @@ def _watched(seconds: int, engine: str, run: _RunPart, out: str, ran: Ran, stop:
 
         return recorder_of(runner, script(seconds, out), Settings(), engine, how.record, how.feed, warn=note)
 
-    run(_Part(script(seconds, out), Settings(), ran, stop, view if how.in_terminal else None, recorder, words))
+    run(_DemoRun(script(seconds, out), Settings(), ran, stop, view if how.in_terminal else None, recorder, words))
 
 
 def event_time(progress: Progress) -> float:
@@ -171,7 +171,7 @@ def event_time(progress: Progress) -> float:
 
 
 @contextlib.contextmanager
-def _engine(name: str, display: Display) -> Iterator[_RunPart]:
+def _engine(name: str, display: Display) -> Iterator[_RunDemo]:
     """Runs jobs on Spark, in one session, or on the local engine."""
     if name == "local":
         from eddyline.runtime.running.job import prepare
@@ -188,7 +188,7 @@ def _engine(name: str, display: Display) -> Iterator[_RunPart]:
         ) from None
     spark, ours = session({})
 
-    def on_the_session(part: _Part) -> None:
+    def on_the_session(part: _DemoRun) -> None:
         with on_spark(part.script, part.settings, {}, None, (), io.StringIO(), BEGAN) as runner:
             _follow(runner, part, display)
 
@@ -199,7 +199,7 @@ def _engine(name: str, display: Display) -> Iterator[_RunPart]:
             spark.stop()
 
 
-def _follow(runner: Runner, part: _Part, display: Display) -> None:
+def _follow(runner: Runner, part: _DemoRun, display: Display) -> None:
     """Run a job and note its batches and decisions, and in the record the moments when `words` change."""
     from eddyline.cli.progress import ProgressLine
     from eddyline.routing.report import short_step
