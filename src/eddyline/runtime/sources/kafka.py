@@ -13,6 +13,7 @@ more messages would be late only because of the reading.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import threading
@@ -23,13 +24,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from confluent_kafka import Message
 
 from eddyline.cql.declaration import Declaration
 from eddyline.errors import SettingError
 from eddyline.runtime.kafka_client import KafkaServers
 from eddyline.runtime.options import Options, instant
 from eddyline.runtime.sources.csv_text import CsvOptions
-from eddyline.runtime.sources.kafka_cluster import BEGINNING_OF_LOG, END, KafkaCluster, PartitionReader, partition_of
+from eddyline.runtime.sources.kafka_cluster import (
+    BEGINNING_OF_LOG,
+    END,
+    KafkaCluster,
+    PartitionReader,
+    partition_of,
+    without_collector,
+)
 from eddyline.runtime.sources.kafka_cut import cut
 from eddyline.runtime.sources.kafka_values import MessageRows, of_value, raw_rows, value_rows
 from eddyline.runtime.sources.source import Chunk, Mark, Wanted, check_readable, marked, ranges
@@ -163,7 +172,7 @@ class KafkaSource:
         readers = [self._reader(piece) for piece in pieces]  # all fetch at the same time
         for piece, reader in zip(pieces, readers, strict=True):
             self._give_back(piece, reader)
-        found = [[message for page in self._pages(piece) for message in page] for piece in pieces]
+        found = [list(itertools.chain.from_iterable(self._pages(piece))) for piece in pieces]
         messages = _in_order(found)
         for low in range(0, len(messages), self._page):
             yield from self._rows.chunks(messages[low : low + self._page], wanted)
@@ -291,12 +300,13 @@ def _rows(options: Options, declaration: Declaration) -> MessageRows:
     return value_rows(declared, lambda schema: csv_values(layout, schema))
 
 
+@without_collector()
 def _in_order(partitions: Sequence[Sequence[Any]]) -> list[Any]:
     """The messages of several partitions by their timestamps; those of one partition stay in their order."""
     times = []
     for messages in partitions:
-        of_one = np.fromiter((m.timestamp()[1] for m in messages), np.int64, len(messages))
+        of_one = np.array([time for _, time in map(Message.timestamp, messages)], np.int64)
         times.append(np.maximum.accumulate(of_one) if len(of_one) else of_one)
-    messages = [message for some in partitions for message in some]
-    order = np.argsort(np.concatenate(times), kind="stable") if times else ()
-    return [messages[place] for place in order]
+    messages = list(itertools.chain.from_iterable(partitions))
+    order = np.argsort(np.concatenate(times), kind="stable").tolist() if times else ()
+    return list(map(messages.__getitem__, order))

@@ -1,8 +1,10 @@
 """Where a batch ends in each partition, if there are more messages than it can take.
 
-The batch takes the messages before one moment, which is searched for by halving: the cluster answers at which offset of
-each partition a moment begins. Where many messages have the same time, or moments are close enough, each partition
-gives the same share of its messages in between. Any cut is correct; this one reads partitions side by side.
+The batch takes the messages before one moment, which is searched for: the cluster answers at which offset of each
+partition a moment begins. The search steps away from the moment of the batch before, or back from the newest one, and
+then, in turns, takes the moment where evenly spread messages would reach the limit, and the middle. Where many messages
+have the same time, or moments are close enough, each partition gives the same share of its messages in between. Any cut
+is correct; this one reads partitions side by side.
 """
 
 from __future__ import annotations
@@ -48,15 +50,25 @@ def cut(
         return {**odd, **{key: ranges[key][1] for key in timed}}, moment
     low, high = 0, latest
     at_low, at_high = {key: ranges[key][0] for key in timed}, {key: at_high[key] for key in timed}
-    step = _STEP
-    while high - low > 1 and count(at_high) - count(at_low) > limit // _ENOUGH:
-        near = low <= moment < high - 1 and step
-        middle = max(min(moment + step, high - 1), low + 1) if near else (low + high) // 2
+    origin, way, step, halves = latest, -1, _STEP, False
+    if 0 < moment < latest:
+        origin, at_moment = moment, before(moment, timed)
+        if count(at_moment) <= limit:
+            low, at_low, way = moment, at_moment, 1
+        else:
+            high, at_high = moment, at_moment
+    while high - low > 1 and (doubt := count(at_high) - count(at_low)) > limit // _ENOUGH:
+        if step and low < (near := origin + way * step) < high:
+            middle, step = near, step * 4
+        else:
+            step, halves = 0, not halves
+            middle = low + (high - low) * (limit - count(at_low)) // doubt if halves else (low + high) // 2
+            middle = max(min(middle, high - 1), low + 1)
         at_middle = before(middle, timed)
         if count(at_middle) <= limit:
-            low, at_low, moment, step = middle, at_middle, middle, step * 4
+            low, at_low = middle, at_middle
         else:
-            high, at_high, step = middle, at_middle, 0
+            high, at_high = middle, at_middle
     left, doubt = limit - count(at_low), count(at_high) - count(at_low)
     ends = {key: at_low[key] + (at_high[key] - at_low[key]) * left // doubt for key in timed}
     if count(ends) + count(odd) == 0:

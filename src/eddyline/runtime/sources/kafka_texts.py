@@ -7,6 +7,7 @@ rows to Arrow (blank ones, and texts that do not begin and end as an object does
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from eddyline.runtime.sources.source import Chunk, Wanted
 from eddyline.runtime.sources.text import cast_or_null
 
 _SMALL = 16
+_FIRST, _LAST = itemgetter(0), itemgetter(-1)
 
 
 def json_values(schema: pa.Schema) -> ValueReader:
@@ -28,7 +30,7 @@ def json_values(schema: pa.Schema) -> ValueReader:
     text = JsonText(schema)
 
     def read(values: Sequence[bytes], wanted: Wanted, beside: Beside) -> Iterator[Chunk]:
-        if len(values) == 1 or all(value[:1] == b"{" and value[-1:] == b"}" for value in values):
+        if len(values) == 1 or _are_objects(values):
             yield from text.chunks(values, wanted, beside)
             return
         plain = np.array([value[:1] == b"{" and value[-1:] == b"}" for value in values])
@@ -39,6 +41,11 @@ def json_values(schema: pa.Schema) -> ValueReader:
                 yield from text.chunks([stripped[row] or b" " for row in rows], wanted, beside.take(rows))
 
     return read
+
+
+def _are_objects(values: Sequence[bytes]) -> bool:
+    """Whether all texts begin and end as an object does; a compiled loop for many texts."""
+    return all(values) and set(map(_FIRST, values)) == {ord("{")} and set(map(_LAST, values)) == {ord("}")}
 
 
 def csv_values(layout: CsvOptions, schema: pa.Schema) -> ValueReader:
