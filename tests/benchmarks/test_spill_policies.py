@@ -53,7 +53,7 @@ def test_the_results_of_a_job_are_those_of_the_join() -> None:
 def test_least_productive_first_makes_the_most_at_run_time() -> None:
     unlimited = whole(JOIN, SETTINGS, BATCH)
     limited = replace(SETTINGS, memory=round(unlimited.peak / 1.5))
-    sides = {name: replace(limited, spill=name) for name in (OURS, *OTHERS)}
+    sides = {name: replace(limited, spill_policy=name) for name in (OURS, *OTHERS)}
     found = courses(JOIN, sides, BATCH, beside=unlimited)
     assert not unlimited.pushes and not unlimited.end.results
     for course in (rounds[0] for rounds in found.values()):

@@ -183,7 +183,7 @@ CREATE SINK out USING parquet OPTIONS (path 'out');
         " WHERE a.k = b.k GROUP BY a.k % 3",
     ],
 )
-@pytest.mark.parametrize(("slots", "policy"), [(1, "auto"), (3, "random")])
+@pytest.mark.parametrize(("slots", "policy"), [(1, "productivity"), (3, "random")])
 def test_groups_leave_memory_and_all_results_are_made(
     query: str, slots: int, policy: str, in_tmp: Path, table: Callable[..., pa.Table]
 ) -> None:
@@ -195,7 +195,7 @@ def test_groups_leave_memory_and_all_results_are_made(
     run(text, checkpoint="another", batch_rows=50, slots=slots)
     whole = results()
     shutil.rmtree("out")
-    summary = run(text, batch_rows=50, slots=slots, memory="10KB", spill=policy)
+    summary = run(text, batch_rows=50, slots=slots, memory="10KB", spill_policy=policy)
     assert results() == whole and summary.decisions["spill"] > 2
     assert ("RANGE" not in query) == ("sweep" not in summary.decisions)
     assert any("groups of" in d["what"] and d["measured"]["bytes"] > 1000 for d in summary.decisions_log)
