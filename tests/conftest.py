@@ -59,18 +59,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     runs at all, unless EDDYLINE_FULL is set. (Odd numbers, so that both values of a parameter are among them.) The
     longest folders begin first."""
     cases = Counter[str]()
-    left_out = []
+    kept, left_out = [], []
     for item in items:
         function = item.nodeid.partition("[")[0]
+        is_left_out = False
         for mark in item.iter_markers("share"):
             short, *all_ = mark.args
             if cases[function] % short:
                 item.add_marker("long")
-            if all_ and cases[function] % all_[0] and "EDDYLINE_FULL" not in os.environ:
-                left_out.append(item)
+            is_left_out = bool(all_ and cases[function] % all_[0]) and "EDDYLINE_FULL" not in os.environ
+        (left_out if is_left_out else kept).append(item)
         cases[function] += 1
     config.hook.pytest_deselected(items=left_out)
-    kept = [item for item in items if item not in set(left_out)]
     items[:] = sorted(kept, key=lambda item: [not item.nodeid.startswith(folder) for folder in FIRST])
 
 
