@@ -37,6 +37,7 @@ LAYERS = (
     ("bound",),
     ("cql",),
     ("settings",),
+    ("setting_kinds",),
     ("errors", "faults", "counts", "codec", "version"),
 )
 """From the top; names on one line have the same height."""

@@ -12,124 +12,37 @@ same wherever it was written. The command line only warns of variables EDDYLINE_
 from __future__ import annotations
 
 import difflib
-import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from numbers import Number
 from os import PathLike
 from pathlib import Path
-from sys import float_info
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from eddyline.errors import SettingError, shown
+from eddyline.setting_kinds import (
+    Kind,
+    WrongValue,
+    choice,
+    decimal,
+    did_you_mean,
+    parse_size,
+    plan_kind,
+    seconds,
+    whole,
+)
 
 _T = TypeVar("_T")
-_SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 _MOST_ROWS = 2**31 - 1
 AUTO_MEMORY = -1
 """The value of `memory=auto` until the run knows the host (runtime/running/memory_share.py)."""
-
-
-class _Wrong(ValueError):
-    """What is wrong with a value; `_build` adds the key and where the value was written."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """How the values of a setting are written: `values` lists them for people, `read` turns text into a value or raises
-    `_Wrong`, and the word `none`, if there is one, is read as None."""
-
-    values: str
-    read: Callable[[str], Any]
-    none: str | None = None
-
-    def value(self, text: str) -> Any:
-        """The value that a text stands for."""
-        return None if text == self.none else self.read(text)
-
-    def text(self, value: object) -> str:
-        """The text that stands for a value."""
-        return str(self.none) if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _setting(default: _T, kind: Kind, meaning: str) -> _T:
     """A field of `Settings` that can be set."""
     declared: _T = field(default=default, metadata={"kind": kind, "meaning": meaning})
     return declared
-
-
-def _choice(*names: str, none: str | None = None) -> Kind:
-    def read(text: str) -> str:
-        if text not in names:
-            raise _Wrong(f"{text!r} is not one of {', '.join(names)}{_did_you_mean(text, names)}")
-        return text
-
-    return Kind(", ".join(names), read, none)
-
-
-def _whole(values: str, least: int = 1, most: int = 2**63 - 1, none: str | None = None) -> Kind:
-    def read(text: str) -> int:
-        if not re.fullmatch(r"[+-]?[0-9][0-9_]{0,99}", text) or int(text) < least:
-            raise _Wrong(f"{text!r} is not a whole number of at least {least}")
-        if int(text) > most:
-            raise _Wrong(f"{text} is too large; the largest is {most}")
-        return int(text)
-
-    return Kind(_with(none, values), read, none)
-
-
-def _decimal(
-    values: str, wanted: str, most: float = float_info.max, zero: bool = False, none: str | None = None
-) -> Kind:
-    """A number above 0, or with `zero` from 0 on, as a person or Python writes it; `wanted` describes it in errors."""
-
-    def read(text: str) -> float:
-        written = re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", text, re.IGNORECASE)
-        if not written or not (0 < float(text) <= most or (zero and float(text) == 0)):
-            raise _Wrong(f"{text!r} is not {wanted}")
-        return float(text)
-
-    return Kind(_with(none, values), read, none)
-
-
-def _seconds(none: str | None = None) -> Kind:
-    return _decimal("a number of seconds", "a number of seconds above 0", none=none)
-
-
-def _plan() -> Kind:
-    def read(text: str) -> str:
-        if text not in ("auto", "mjoin") and not text.startswith("("):
-            raise _Wrong(f"{text!r} is not auto, mjoin or a tree of aliases such as ((a b) c)")
-        return text
-
-    return Kind("auto, mjoin, a tree of aliases such as ((a b) c)", read)
-
-
-def _with(none: str | None, values: str) -> str:
-    return values if none is None else f"{none}, {values}"
-
-
-def parse_size(text: str) -> int:
-    """Bytes of a size such as 200MB, 1.5 GiB or 4096.
-
-    >>> parse_size("1.5KiB")
-    1536
-    """
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", text.strip())
-    if match is None or match[2].upper() not in _SIZES or float(match[1]) == 0:
-        raise _Wrong(f"{text!r} is not a size such as 200MB or 2GiB")
-    return int(float(match[1]) * _SIZES[match[2].upper()])
-
-
-def size_text(size: int) -> str:
-    """Bytes as a person would say them.
-
-    >>> size_text(1000), size_text(2_345_678)
-    ('1 KB', '2.346 MB')
-    """
-    unit, of_unit = next(((u, n) for u, n in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)) if size >= n), ("bytes", 1))
-    return f"{size / of_unit:.4g} {unit}"
 
 
 @dataclass(frozen=True)
@@ -141,41 +54,41 @@ class Settings:
     """
 
     router: str = _setting(
-        "auto", _choice("auto", "fixed", "random", "lottery", "rank", "benefit"), "how a packet's next step is chosen"
+        "auto", choice("auto", "fixed", "random", "lottery", "rank", "benefit"), "how a packet's next step is chosen"
     )
-    reroute_every: int = _setting(1000, _whole("a number of tuples"), "tuples between two looks at a routing decision")
+    reroute_every: int = _setting(1000, whole("a number of tuples"), "tuples between two looks at a routing decision")
     packet: int | None = _setting(
         None,
-        _whole("a number of tuples", most=_MOST_ROWS, none="adaptive"),
+        whole("a number of tuples", most=_MOST_ROWS, none="adaptive"),
         "tuples per packet (1: the per-tuple eddy)",
     )
     input_batch: int | None = _setting(
         None,
-        _whole("a number of rows", most=_MOST_ROWS, none="auto"),
+        whole("a number of rows", most=_MOST_ROWS, none="auto"),
         "rows of all streams taken in at a time; auto is the packet size where that is a number",
     )
     explore: float = _setting(
         0.08,
-        _decimal("a share from 0 to 1", "a share from 0 to 1", 1.0, zero=True),
+        decimal("a share from 0 to 1", "a share from 0 to 1", 1.0, zero=True),
         "how much of the work may go to trying other routes",
     )
     plan: str = _setting(
         "auto",
-        _plan(),
+        plan_kind(),
         "which spans are materialised; an operator with ! leaves its selections to the operator above, "
         "one with + groups its tuples (docs/design/plans.md)",
     )
     optimizer: str = _setting(
-        "auto", _choice("auto", "off", "mjoin-init", "bjtree-init", "exhaustive"), "the algorithm that proposes plans"
+        "auto", choice("auto", "off", "mjoin-init", "bjtree-init", "exhaustive"), "the algorithm that proposes plans"
     )
     optimize_when: str = _setting(
-        "auto", _choice("auto", "data", "memory", "refined"), "what makes the optimizer look for another plan"
+        "auto", choice("auto", "data", "memory", "refined"), "what makes the optimizer look for another plan"
     )
     migration: str = _setting(
-        "auto", _choice("auto", "moving-state", "parallel-track", "off"), "how a plan is changed while it runs"
+        "auto", choice("auto", "moving-state", "parallel-track", "off"), "how a plan is changed while it runs"
     )
     execution: str = _setting(
-        "unsynchronized", _choice("unsynchronized", "semi", "total"), "how far queues may run apart"
+        "unsynchronized", choice("unsynchronized", "semi", "total"), "how far queues may run apart"
     )
     memory: int | None = _setting(
         None,
@@ -185,25 +98,25 @@ class Settings:
     )
     spill: str = _setting(
         "auto",
-        _choice("auto", "off", "lazy-disk", "active-disk"),
+        choice("auto", "off", "lazy-disk", "active-disk"),
         "what happens where state would take more than memory: off stops the job; otherwise partition groups of rows"
         " leave memory and stay on disk; with balance active-disk, and auto where that saves results, also make room"
         " for more productive ones elsewhere",
     )
     spill_policy: str = _setting(
         "productivity",
-        _choice("productivity", "inactive", "largest", "random", "most-productive"),
+        choice("productivity", "inactive", "largest", "random", "most-productive"),
         "which groups leave memory first: by default those without new rows, then those with the fewest results per"
         " byte; the other orders are there to compare with",
     )
     spill_share: float = _setting(
         0.3,
-        _decimal("a share of memory above 0", "a share above 0 and up to 1", 1.0),
+        decimal("a share of memory above 0", "a share above 0 and up to 1", 1.0),
         "how much leaves memory at a time",
     )
     spill_delay: float | None = _setting(
         None,
-        _seconds(none="auto"),
+        seconds(none="auto"),
         "how much later, in seconds of event time, a result may come because rows of it are on disk; auto is the"
         " smallest window, and the end of the streams if there is none",
     )
@@ -214,45 +127,45 @@ class Settings:
     )
     cpu: float | None = _setting(
         None,
-        _decimal("a fraction of a core", "none or a fraction of a core such as 0.5", none="none"),
+        decimal("a fraction of a core", "none or a fraction of a core such as 0.5", none="none"),
         "the CPU seconds per second of event time that a plan of the optimizer may take in each slot",
     )
     slots: int | None = _setting(
         None,
-        _whole("a number", most=4096, none="auto"),
+        whole("a number", most=4096, none="auto"),
         "how many slots share the work; auto is one locally, and the session's cores on Spark, followed with balance",
     )
-    groups: int = _setting(256, _whole("a number", most=65536), "partition groups in all, each of which is in one slot")
+    groups: int = _setting(256, whole("a number", most=65536), "partition groups in all, each of which is in one slot")
     balance: str = _setting(
         "off",
-        _choice("off", "auto", "moving-state", "parallel-track"),
+        choice("off", "auto", "moving-state", "parallel-track"),
         "whether partition groups move from slots with much load to others, by rows from the log (moving-state) or by"
         " both slots getting new rows until the old ones are out of all windows (parallel-track); auto takes the"
         " cheaper way. Unless off, slots share a key too heavy for one",
     )
     batch_rows: int | None = _setting(
         None,
-        _whole("a number of rows", most=_MOST_ROWS, none="auto"),
+        whole("a number of rows", most=_MOST_ROWS, none="auto"),
         "rows per micro-batch; auto adapts the number to batch_seconds",
     )
-    batch_seconds: float = _setting(1.0, _seconds(), "the longest batch batch_rows=auto aims at")
+    batch_seconds: float = _setting(1.0, seconds(), "the longest batch batch_rows=auto aims at")
     idle_timeout: float | None = _setting(
-        None, _seconds(none="none"), "how long a silent stream may hold the watermark back"
+        None, seconds(none="none"), "how long a silent stream may hold the watermark back"
     )
     at_end: str | None = _setting(
         None,
-        _choice("auto", "flush", "keep", none="auto"),
+        choice("auto", "flush", "keep", none="auto"),
         "whether results that wait for a watermark are given when all sources are read, or kept for the next run; "
         "auto keeps them where there is a checkpoint",
     )
     trigger: float | None = _setting(
         None,
-        _seconds(none="none"),
+        seconds(none="none"),
         "the time between the starts of two micro-batches, on Spark; with none they follow each other",
     )
     pause_ms: float | None = _setting(
         50.0,
-        _decimal("a number", "none or a number of milliseconds", zero=True, none="none"),
+        decimal("a number", "none or a number of milliseconds", zero=True, none="none"),
         "the longest a migration may hold output back at a time",
     )
     arena_dir: str | None = _setting(
@@ -267,16 +180,16 @@ class Settings:
         None, Kind("none, a condition", str, "none"), "rows of one stream or table with this condition come first"
     )
     estimates: str = _setting(
-        "off", _choice("off", "on"), "whether aggregates are estimated before their window or the input ends"
+        "off", choice("off", "on"), "whether aggregates are estimated before their window or the input ends"
     )
     metrics_port: int | None = _setting(
         None,
-        _whole("a port", 0, 65535, "none"),
+        whole("a port", 0, 65535, "none"),
         "where metrics are served, on the loopback address; each run needs a port of its own, also in one process or"
         " Spark session",
     )
     seed: int = _setting(
-        0, _whole("a whole number", 0), "the seed of generated rows and of the routers random and lottery"
+        0, whole("a whole number", 0), "the seed of generated rows and of the routers random and lottery"
     )
     check: bool = False
     """Makes the eddy check every routing constraint at every step. For tests; not a setting that users have."""
@@ -371,7 +284,7 @@ def _build(found: Mapping[str, tuple[str, str]]) -> Settings:
     for key, (text, origin) in found.items():
         try:
             settings = replace(settings, **{key: _BY_KEY[key].kind.value(text.strip())})
-        except _Wrong as wrong:
+        except WrongValue as wrong:
             raise SettingError(f"setting {key} (from {origin}): {wrong}") from None
     if settings.spill == "active-disk" and settings.balance == "off":
         raise SettingError("spill=active-disk makes room for groups that move between slots; set balance=auto too")
@@ -380,13 +293,8 @@ def _build(found: Mapping[str, tuple[str, str]]) -> Settings:
 
 def _known(key: str, origin: str) -> str:
     if key not in _BY_KEY:
-        raise SettingError(f"there is no setting {key!r} (from {origin}){_did_you_mean(key, _BY_KEY)}")
+        raise SettingError(f"there is no setting {key!r} (from {origin}){did_you_mean(key, _BY_KEY)}")
     return key
-
-
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word.lower(), list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _from_toml(path: str | Path) -> dict[str, str]:

@@ -22,7 +22,7 @@ from eddyline.protocol.balancer import Balancer
 from eddyline.protocol.coordinator import Coordinator
 from eddyline.runtime.running import checkpointed_job
 from eddyline.runtime.running.memory_share import FOLDER_SHARE, SHARE, usable_memory
-from eddyline.settings import size_text
+from eddyline.setting_kinds import size_text
 from eddyline.spark.runner import STARTS, SparkRunner
 from eddyline.state.own_folder import host_memory
 from eddyline.testing.spark_cases import MODULES

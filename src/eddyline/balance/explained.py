@@ -9,7 +9,7 @@ from eddyline.balance.measure import Measure
 from eddyline.balance.pairing import Pair
 from eddyline.balance.reports import Floats
 from eddyline.balance.slot_map import SlotMap
-from eddyline.settings import size_text
+from eddyline.setting_kinds import size_text
 
 NOTHING = 1e-12
 MOSTLY = 0.5

@@ -32,7 +32,7 @@ from eddyline.benchmarks.memory_group import NoGroup, memory_group
 from eddyline.benchmarks.spill_job import WHERE, Measured, Work, job
 from eddyline.benchmarks.streams import START
 from eddyline.errors import SettingError
-from eddyline.settings import size_text
+from eddyline.setting_kinds import size_text
 
 ROWS, EVERY, WINDOW = 2_400_000, 100, 80
 """Rows of each stream, microseconds between two of them, and seconds of the window."""

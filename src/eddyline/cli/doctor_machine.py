@@ -17,7 +17,8 @@ from pathlib import Path
 from eddyline.cli.finding import Finding
 from eddyline.errors import SettingError
 from eddyline.runtime.running.memory_share import group_files, usable_memory
-from eddyline.settings import Settings, likely_variable, size_text, unknown_variables
+from eddyline.setting_kinds import size_text
+from eddyline.settings import Settings, likely_variable, unknown_variables
 from eddyline.state.own_folder import host_memory
 
 _LEAST_MEMORY, _LEAST_SHARED, _LEAST_DISK = 2 * 10**9, 512 * 10**6, 10**9

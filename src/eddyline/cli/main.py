@@ -21,7 +21,7 @@ from eddyline.cli.stopping import end_at_once
 from eddyline.cli.streams import fill_in, note, silence
 from eddyline.cli.watching import add_options, spelt_out
 from eddyline.errors import InternalError, JobError, ScriptError, SettingError
-from eddyline.settings import parse_size
+from eddyline.setting_kinds import parse_size
 
 BEGAN = time.perf_counter()
 """The time when the process started, nearly; `start_seconds` counts from here."""

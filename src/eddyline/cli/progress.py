@@ -9,7 +9,7 @@ from eddyline.cli.display import Display
 from eddyline.cli.streams import note
 from eddyline.runtime.reporting.advice import short
 from eddyline.runtime.reporting.summary import Progress, Summary
-from eddyline.settings import size_text
+from eddyline.setting_kinds import size_text
 
 _EVERY = 0.2
 _FIRST = 1.0

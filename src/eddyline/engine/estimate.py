@@ -17,7 +17,7 @@ from eddyline.optimizer.conditions import Condition, conditions
 from eddyline.plan.explain import span_text, text
 from eddyline.plan.plan import Plan
 from eddyline.routing.report import number
-from eddyline.settings import size_text
+from eddyline.setting_kinds import size_text
 
 
 class Child(NamedTuple):

@@ -27,7 +27,8 @@ from eddyline.plan.steps import Probe, Select
 from eddyline.plan.tree import Tree, check_asks, shape, state_of
 from eddyline.routing.decisions import Decision
 from eddyline.routing.eddy import Eddy
-from eddyline.settings import Settings, size_text
+from eddyline.setting_kinds import size_text
+from eddyline.settings import Settings
 from eddyline.state.stem import SteM
 
 

@@ -23,7 +23,7 @@ from eddyline.optimizer.migration_costs import PlanChange, Predicted, moving_sta
 from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.shapes import is_marked, shape_of, tree_of
 from eddyline.plan.tree import Tree
-from eddyline.settings import size_text
+from eddyline.setting_kinds import size_text
 
 
 @dataclass(frozen=True)

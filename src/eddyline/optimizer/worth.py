@@ -19,7 +19,8 @@ from eddyline.optimizer.trials import Trials
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree
-from eddyline.settings import Settings, size_text
+from eddyline.setting_kinds import size_text
+from eddyline.settings import Settings
 
 MICROS = 1e6
 

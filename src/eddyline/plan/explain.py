@@ -17,7 +17,8 @@ from eddyline.plan.plan import Plan
 from eddyline.plan.steps import KeyAccess, ListAccess, Probe, RangeAccess, Select
 from eddyline.plan.text_columns import text_columns
 from eddyline.plan.tree import Tree
-from eddyline.settings import Settings, size_text
+from eddyline.setting_kinds import size_text
+from eddyline.settings import Settings
 from eddyline.state.layout import aliases_of
 
 _INFIX = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "||", "like", "ilike"}

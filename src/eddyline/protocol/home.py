@@ -39,7 +39,8 @@ from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.ledger import Ledger
 from eddyline.protocol.log import Log
 from eddyline.protocol.outlet import Outlet
-from eddyline.settings import Settings, size_text
+from eddyline.setting_kinds import size_text
+from eddyline.settings import Settings
 from eddyline.state.arena import placed, remove
 from eddyline.state.log.store import Store
 from eddyline.state.own_folder import OwnFolder

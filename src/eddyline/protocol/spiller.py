@@ -31,7 +31,8 @@ from eddyline.plan.bounds import FOREVER
 from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.record import COMBINED, Record
 from eddyline.routing.decisions import Decision
-from eddyline.settings import Settings, size_text
+from eddyline.setting_kinds import size_text
+from eddyline.settings import Settings
 from eddyline.spill.accounts import Table
 from eddyline.spill.policy import leaving
 

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 
 from eddyline.errors import EddylineError, InternalError, JobError, SettingError
 from eddyline.runtime.running.failures import told
-from eddyline.settings import size_text
+from eddyline.setting_kinds import size_text
 from eddyline.spark.workers import CANNOT_IMPORT
 
 _OURS: dict[str, type[EddylineError]] = {

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from eddyline.errors import InternalError, JobError
 from eddyline.faults import reach
-from eddyline.settings import size_text
+from eddyline.setting_kinds import size_text
 from eddyline.state.own_folder import is_at, opened
 from eddyline.state.shelf import END, Shelf
 from eddyline.state.tuning import DEFAULT, StateTuning

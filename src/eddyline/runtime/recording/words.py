@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from eddyline.routing.report import number
-from eddyline.settings import size_text
+from eddyline.setting_kinds import size_text
 
 _NUMBERS = re.compile(r"\b(selectivity) (\d+)-(\d+)|\b(rate) (\d+)\b")
 _CHANGED = re.compile(r"\ban interval has passed; (?=(?:selectivity of|rate of|selection) )")

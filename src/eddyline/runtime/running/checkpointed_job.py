@@ -46,7 +46,8 @@ from eddyline.runtime.running.spec import AnySink, Spec, home_of
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.runtime.sinks.sink import Sink, TakesBatches, TakesFiles
-from eddyline.settings import Settings, size_text
+from eddyline.setting_kinds import size_text
+from eddyline.settings import Settings
 from eddyline.state.log.store import Store
 from eddyline.state.own_folder import CHECKPOINT, OwnFolder, host_memory, own_name, sweep
 

@@ -16,7 +16,7 @@ from eddyline.errors import JobError
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.runtime.reporting.reporter import ObservedEngine
 from eddyline.runtime.running.reading import StreamReader
-from eddyline.settings import size_text
+from eddyline.setting_kinds import size_text
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import pyarrow.fs as pafs
 
 from eddyline.errors import JobError, SettingError
 from eddyline.faults import reach
-from eddyline.settings import size_text
+from eddyline.setting_kinds import size_text
 from eddyline.state.own_folder import is_own
 
 UNFINISHED = ".tmp-"
