@@ -183,7 +183,7 @@ def test_a_preference_changes_the_order_and_can_be_changed(table: Table, tmp_pat
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield from table("k", (0, 1), (1, 2), (2, 3)).to_batches()
-        assert changed.wait(20)
+        assert changed.wait(300)
         yield from table("k", (3, 4), (4, 5), (5, 6)).to_batches()
 
     found: list[int] = []
@@ -197,7 +197,7 @@ def test_a_preference_changes_the_order_and_can_be_changed(table: Table, tmp_pat
     run = query.start(
         take, checkpoint=tmp_path / "c" if with_checkpoint else None, settings={"batch_rows": 3, "input_batch": 1}
     )
-    assert first.wait(20)
+    assert first.wait(300)
     with pytest.raises(SettingError, match="prefer: 'x = 1': there is no column 'x'"):
         run.prefer("x = 1")
     run.prefer("k = 5")
@@ -244,7 +244,7 @@ def test_a_dashboard_while_it_runs(rows: pa.Table) -> None:
     go = threading.Event()
     run = query.start(sink=lambda batch: go.wait(20), dashboard=0)
     assert run.dashboard is not None
-    with urllib.request.urlopen(run.dashboard, timeout=20) as page:
+    with urllib.request.urlopen(run.dashboard, timeout=300) as page:
         assert b"Eddyline" in page.read()
     go.set()
     run.wait()

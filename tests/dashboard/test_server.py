@@ -28,7 +28,7 @@ def port_of(address: str) -> int:
 
 def ask(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int, Any, bytes]:
     """Status, headers and body of an answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     try:
         connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
         answer = connection.getresponse()
@@ -93,7 +93,7 @@ def test_history_and_then_events() -> None:
         _, headers, body = ask(port, "/history", authorization=BEARER)
         assert [json.loads(line) for line in gzip.decompress(body).splitlines()] == events
         last = int(headers["x-last-event"])
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
         connection.request("GET", f"/events?after={last}", headers={"authorization": BEARER})
         answer = connection.getresponse()
         assert answer.readline() == b"event: hello\n"
@@ -112,7 +112,7 @@ def test_history_and_then_events() -> None:
 def test_it_ends_with_the_last_events_and_leaves_nothing() -> None:
     with served() as (feed, dashboard):
         port = port_of(dashboard.address)
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
         connection.request("GET", "/events?after=0", headers={"authorization": BEARER})
         answer = connection.getresponse()
         answer.readline()

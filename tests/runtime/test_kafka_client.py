@@ -49,4 +49,4 @@ def test_a_variable_that_is_not_set() -> None:
 def test_a_broker_lets_in_who_knows_the_password(kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SESAME", PASSWORD)
     servers = read(**{**_SASL, "servers": kafka.sasl_servers})
-    assert AdminClient(servers.config()).list_topics(timeout=20).brokers  # type: ignore[arg-type]
+    assert AdminClient(servers.config()).list_topics(timeout=120).brokers  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ def test_answers_need_no_new_rows(tmp_path: Path, run_on_spark: Runs, files: Fil
         CREATE SINK out USING parquet OPTIONS (path '{tmp_path}/out', mode 'overwrite');
         INSERT INTO out SELECT c.user AS user, u.name AS name
         FROM clicks [RANGE 1 MINUTE] c, users u WHERE c.user = u.id"""
-    until = time.monotonic() + 120
+    until = time.monotonic() + 300
 
     def came() -> bool:
         """Each slot asks for its own user, so the two rows may come in different files and batches."""

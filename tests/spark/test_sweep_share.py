@@ -19,7 +19,7 @@ from eddyline.spark.sweep_share import looking, telling
 
 
 def _wait(until: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + 300
     while not until():
         assert time.monotonic() < give_up
         time.sleep(0.01)

@@ -12,7 +12,7 @@ def messages(kafka: KafkaBroker, topic: str, isolation: str = "read_committed") 
     transaction that is open."""
     config = {"bootstrap.servers": kafka.servers, "group.id": "tests", "enable.partition.eof": True}
     consumer = Consumer({**config, "isolation.level": isolation, "enable.auto.commit": False})
-    partitions = consumer.list_topics(topic, timeout=20).topics[topic].partitions
+    partitions = consumer.list_topics(topic, timeout=120).topics[topic].partitions
     found: dict[int, list[Message]] = {number: [] for number in partitions}
     consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
     ended: set[int | None] = set()

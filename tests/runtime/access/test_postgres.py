@@ -254,9 +254,9 @@ def test_close_ends_lookups_and_sessions(table: Made, server: PostgresServer) ->
             time.sleep(0.01)
         begin = time.monotonic()
         asking.close()
-        assert time.monotonic() - begin < 4
+        assert time.monotonic() - begin < 25, "it waited for the deadline of the lookups, which is after 30 s"
     assert set(threading.enumerate()) == threads
-    for _ in range(500):
+    for _ in range(30_000):
         if not sessions(server):
             return
         time.sleep(0.01)

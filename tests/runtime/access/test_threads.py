@@ -17,7 +17,7 @@ class Connection:
 
 
 def hang(connection: Connection) -> str:
-    assert connection.interrupted.wait(10)
+    assert connection.interrupted.wait(300)
     connection.interrupted.clear()
     return "interrupted"
 
