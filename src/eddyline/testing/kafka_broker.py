@@ -163,9 +163,11 @@ class KafkaBroker:
             **tls,
             **self._more,
         }
+        temporary = f"-Djava.io.tmpdir={self._folder}"  # a broker that is killed leaves its unpacked libraries there
+        command = [_java(), *_JAVA, temporary, "-cp", f"{self._jars}/*", "kafka.Kafka"]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [_java(), *_JAVA, "-cp", f"{self._jars}/*", "kafka.Kafka", _written(self._folder, properties)],
+                [*command, _written(self._folder, properties)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
