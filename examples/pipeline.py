@@ -54,7 +54,7 @@ def make_topics(cluster: str) -> None:
 
 def send(cluster: str, first: int, last: int) -> None:
     """Sends the orders of these seconds, ten each second; nine of ten are paid and shipped within two minutes."""
-    draw, producer = random.Random(first), Producer({"bootstrap.servers": cluster, "linger.ms": 50})
+    draw, producer = random.Random(first), Producer({"bootstrap.servers": cluster, "linger.ms": 50, "log_level": 4})
     values = {"method": ("card", "transfer", "voucher"), "carrier": ("barge", "rail", "road")}
     for number in range(first * 10, last * 10):
         second = number / 10
