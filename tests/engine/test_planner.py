@@ -20,6 +20,7 @@ from eddyline.bound.udf import udf
 from eddyline.codec import packed, unpacked
 from eddyline.engine.batch import BatchEngine
 from eddyline.engine.executor import Executor
+from eddyline.engine.finished_batch import FinishedBatch
 from eddyline.engine.gatherer import Gatherer
 from eddyline.engine.plan_source import FixedPlan
 from eddyline.engine.planner import Planner, held
@@ -262,7 +263,7 @@ def test_rows_that_are_loaded_and_another_plan_teach_nothing() -> None:
     slot.set_plan(parse_tree(TREE, ["a", "b", "c"]))
     assert planner.optimizer.timing.cpu == 0.0, "the CPU of the previous plan is forgotten"
     watermarks = dict.fromkeys(RATES, 16 * BATCH - 1000)
-    planner.watch(slot.executor, watermarks, 0, 0.0)
+    planner.watch(slot.executor, FinishedBatch(watermarks, 0, 0.0))
     seen = planner.optimizer.saved().observed
     assert msgspec.structs.replace(seen, seconds=before.observed.seconds) == before.observed, "no rows, no probes"
 

@@ -9,7 +9,7 @@ is reported in seconds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from time import process_time
 from typing import Any
 
@@ -18,10 +18,10 @@ import numpy as np
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.timed_joins import Edges, TimedJoin, timed_join
 from eddyline.engine.batch import BatchEngine
+from eddyline.engine.finished_batch import FinishedBatch
 from eddyline.engine.plan_source import NewPlan, Running
 from eddyline.engine.planner import Planner
 from eddyline.errors import InternalError
-from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.plan import Plan
 from eddyline.settings import Settings
@@ -46,16 +46,9 @@ class _Timed(Planner):
         super().__init__(plan, settings, clock, tuning)
         self.watching, self.looking = list[float](), list[float]()
 
-    def watch(
-        self,
-        running: Running,
-        watermarks: Mapping[str, int | None],
-        held: int,
-        seconds: float,
-        pressure: Pressure = NO_PRESSURE,
-    ) -> None:
+    def watch(self, running: Running, batch: FinishedBatch) -> None:
         begin = process_time()
-        super().watch(running, watermarks, held, seconds, pressure)
+        super().watch(running, batch)
         self.watching.append(process_time() - begin)
 
     def next_plan(self, running: Running) -> NewPlan | None:

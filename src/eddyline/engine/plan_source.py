@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from eddyline.engine.estimate import Estimate
+from eddyline.engine.finished_batch import FinishedBatch
 from eddyline.engine.planner_snapshot import PlannerSnapshot
 from eddyline.migration.migration import Migration
-from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree
@@ -66,16 +66,8 @@ class PlanSource(Protocol):
         """Between a commit and the next batch: the plan to change to. None: the current plan stays, or a migration
         under way continues."""
 
-    def watch(
-        self,
-        running: Running,
-        watermarks: Mapping[str, int | None],
-        held: int,
-        seconds: float,
-        pressure: Pressure = NO_PRESSURE,
-    ) -> None:
-        """Take a finished batch into account. The slot then held `held` bytes, and the batch took `seconds` CPU
-        seconds; `pressure` is that at its beginning."""
+    def watch(self, running: Running, batch: FinishedBatch) -> None:
+        """Take a finished batch into account."""
 
     def changed(self, running: Running) -> None:
         """Tell that the plan was changed, or that its state was loaded: the last measurements do not describe the
@@ -108,14 +100,7 @@ class FixedPlan:
         course = running.plan.tree if moving is None else moving.plan.tree
         return None if self._tree in (None, course) else NewPlan(self._tree, self._how)
 
-    def watch(
-        self,
-        running: Running,
-        watermarks: Mapping[str, int | None],
-        held: int,
-        seconds: float,
-        pressure: Pressure = NO_PRESSURE,
-    ) -> None:
+    def watch(self, running: Running, batch: FinishedBatch) -> None:
         pass
 
     def changed(self, running: Running) -> None:

@@ -7,17 +7,17 @@ costs almost nothing, whatever the size of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from eddyline.bound.model import BoundQuery
 from eddyline.engine.estimate import Child, Estimate, Share, cost_text
+from eddyline.engine.finished_batch import FinishedBatch
 from eddyline.engine.plan_source import FixedPlan, NewPlan, PlanSource, Running, how_asked
 from eddyline.engine.planner_snapshot import PlannerSnapshot, Probes, Selections
 from eddyline.engine.sampled import combinations, distinct, mean_weights
 from eddyline.errors import SettingError
 from eddyline.optimizer.optimizer import Optimizer, Outcome, StemContents
-from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.optimizer.timing import Usage
 from eddyline.optimizer.tuning import DEFAULT, OptimizerTuning
 from eddyline.plan.bounds import FOREVER
@@ -79,16 +79,9 @@ class Planner:
             eddy.decisions.add(self._decision(proposal, plan, eddy.work.moment))
         return proposal
 
-    def watch(
-        self,
-        running: Running,
-        watermarks: Mapping[str, int | None],
-        held: int,
-        seconds: float,
-        pressure: Pressure = NO_PRESSURE,
-    ) -> None:
-        """Report a batch to the optimizer; `watermarks` are those after it."""
-        known = [w for w in watermarks.values() if w is not None and w != FOREVER]
+    def watch(self, running: Running, batch: FinishedBatch) -> None:
+        """Report a batch to the optimizer."""
+        known = [w for w in batch.watermarks.values() if w is not None and w != FOREVER]
         rows, probes = self._built(running), _probes(running.eddy)
         new_rows = [
             max(0, now - before) if self._streams >> source & 1 else 0
@@ -106,13 +99,13 @@ class Planner:
             if tuples > had[0]:
                 selected[number] = tuples - had[0], passed - had[1], took - had[2]
         usage = Usage(
-            seconds=seconds,
-            bytes=held,
+            seconds=batch.seconds,
+            bytes=batch.held,
             memory_limit=self._settings.memory,
             cpu_limit=self._settings.cpu,
             selecting=sum(took for _, _, took in selected.values()),
             between=sum(tuples for (span, _), (tuples, _) in new.items() if span & (span - 1)),
-            pressure=pressure,
+            pressure=batch.pressure,
         )
         slices = running.eddy.work.slices - self._slices
         self._rows = [max(now, before) for now, before in zip(rows, self._rows, strict=True)]

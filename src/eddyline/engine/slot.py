@@ -29,6 +29,7 @@ from eddyline.engine.asked_again import AskedAgain
 from eddyline.engine.clusters import clusters_of
 from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.executor import Executor
+from eddyline.engine.finished_batch import FinishedBatch
 from eddyline.engine.gatherer import Gatherer
 from eddyline.engine.input import Input
 from eddyline.engine.lookups import Answer, AnswersKept, Request
@@ -260,7 +261,7 @@ class Slot:
             if self.accounts is not None:
                 self.accounts.end_batch()
         self.cpu = self._meter.take()
-        self.plans.watch(self.executor, watermarks, self.peak_bytes, self.cpu, self.pressure)
+        self.plans.watch(self.executor, FinishedBatch(watermarks, self.peak_bytes, self.cpu, self.pressure))
 
     # A batch of a query with tables that are asked: look_up (engine/lookups.py) calls these before `advance`
 

@@ -8,14 +8,14 @@ crashes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from random import Random
 
 from eddyline.engine.estimate import Estimate
+from eddyline.engine.finished_batch import FinishedBatch
 from eddyline.engine.plan_source import How, MakePlanSource, NewPlan, PlanSource, Running
 from eddyline.engine.planner import plan_source
 from eddyline.engine.planner_snapshot import PlannerSnapshot
-from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.grouped import refusal
 from eddyline.plan.plan import Plan
@@ -54,15 +54,8 @@ class RandomPlans:
         done["at once"] += how == "at once"
         return NewPlan(tree, how)
 
-    def watch(
-        self,
-        running: Running,
-        watermarks: Mapping[str, int | None],
-        held: int,
-        seconds: float,
-        pressure: Pressure = NO_PRESSURE,
-    ) -> None:
-        self._other.watch(running, watermarks, held, seconds, pressure)
+    def watch(self, running: Running, batch: FinishedBatch) -> None:
+        self._other.watch(running, batch)
 
     def changed(self, running: Running) -> None:
         self._other.changed(running)
