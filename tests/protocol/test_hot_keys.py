@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from eddyline.balance.hot_key import HotKey
 from eddyline.balance.slot_map import SlotMap
 from eddyline.protocol.ledger import Moves
-from tests.support.durable_world import Row, World
+from tests.support.durable_world import Row, World, in_one_slot
 from tests.support.spilling import group_of
 
 GROUPS, HOT = 8, 7
@@ -31,32 +32,22 @@ def key(source: int, *slots: int) -> HotKey:
     return HotKey(HOT, group, source, (home, *((home + slot) % 3 for slot in slots)))
 
 
-COURSE = [(), (key(0, 1, 2),), (key(0, 1, 2),), (key(1, 1),), (key(1, 1),), (key(0, 2),), (), (), (key(0, 1, 2),), ()]
+HOT_KEYS = [(), (key(0, 1, 2),), (key(0, 1, 2),), (key(1, 1),), (key(1, 1),), (key(0, 2),), (), (), (key(0, 1, 2),), ()]
 """The keys that are shared after each batch: by all slots, the other source spread, by other slots, by none, again."""
+COURSE = [EVEN.shared(keys) for keys in HOT_KEYS]
+"""The slot map after each batch."""
 
 
 def world(folder: Path, **options: Any) -> World:
     return World(folder, **{"slots": 3, "groups": GROUPS, "balance": "moving-state", **options})
 
 
-def run(job: World) -> list[tuple[object, ...]]:
-    for batch, hot in zip(BATCHES, COURSE, strict=True):
-        job.batch(to=EVEN.shared(hot), **batch)
-    job.batch("end", ended=["a", "b"])
-    return job.results
-
-
-def expected(folder: Path, **options: Any) -> list[tuple[object, ...]]:
-    job = World(folder / "one", **{"slots": 1, **options})
-    for batch in BATCHES:
-        job.batch(**batch)
-    job.batch("end", ended=["a", "b"])
-    return job.results
+expected = partial(in_one_slot, BATCHES)
 
 
 @pytest.mark.parametrize("host", [None, "host"])
 def test_a_key_that_gets_hot_and_cools(host: str | None, tmp_path: Path) -> None:
-    found = run(world(tmp_path, host=host))
+    found = world(tmp_path, host=host).run(BATCHES, COURSE)
     assert found == expected(tmp_path) and len(found) > 1000
 
 
@@ -73,8 +64,8 @@ def test_rows_of_one_source_are_spread_and_those_of_the_other_are_everywhere(tmp
 
 def test_a_slot_whose_state_is_lost_has_its_share(tmp_path: Path) -> None:
     sink = world(tmp_path).sink
-    for number, (batch, hot) in enumerate(zip(BATCHES, COURSE, strict=True)):
-        world(tmp_path, sink=sink, host=f"host{number // 2 % 2}").batch(to=EVEN.shared(hot), **batch)
+    for number, (batch, to) in enumerate(zip(BATCHES, COURSE, strict=True)):
+        world(tmp_path, sink=sink, host=f"host{number // 2 % 2}").batch(to=to, **batch)
     job = world(tmp_path, sink=sink)
     job.batch("end", ended=["a", "b"])
     assert job.results == expected(tmp_path)
@@ -82,11 +73,11 @@ def test_a_slot_whose_state_is_lost_has_its_share(tmp_path: Path) -> None:
 
 def test_a_turn_that_is_taken_again_shares_out_nothing_twice(tmp_path: Path) -> None:
     job = world(tmp_path)
-    for batch, hot in zip(BATCHES, COURSE, strict=True):
+    for batch, to in zip(BATCHES, COURSE, strict=True):
         decision = job.begin()
         for slot in range(3):
             job.turn(decision, slot, **batch)
-        job.batch(to=EVEN.shared(hot), **batch)
+        job.batch(to=to, **batch)
     job.batch("end", ended=["a", "b"])
     assert job.results == expected(tmp_path)
 
@@ -94,9 +85,9 @@ def test_a_turn_that_is_taken_again_shares_out_nothing_twice(tmp_path: Path) -> 
 def test_a_shared_key_on_disk(tmp_path: Path) -> None:
     options: dict[str, Any] = {"windows": ("UNBOUNDED", "UNBOUNDED"), "memory": 1 << 30}
     job = world(tmp_path, **options)
-    for number, (batch, hot) in enumerate(zip(BATCHES, COURSE, strict=True)):
+    for number, (batch, to) in enumerate(zip(BATCHES, COURSE, strict=True)):
         then = {2: Moves(leave=tuple(range(GROUPS))), 4: Moves(sweep=tuple(range(GROUPS)))}.get(number, Moves())
-        job.batch(to=EVEN.shared(hot), then=then, **batch)
+        job.batch(to=to, then=then, **batch)
     job.batch("end", ended=["a", "b"])
     assert job.results == expected(tmp_path, windows=options["windows"])
 
@@ -107,4 +98,4 @@ def test_aggregates_of_a_shared_key(tmp_path: Path) -> None:
         "outputs": ("a.k", "count(*) AS n", "max(b.ts) AS t", "window_end() AS w"),
         "keys": ("a.k",),
     }
-    assert run(world(tmp_path, **options)) == expected(tmp_path, **options)
+    assert world(tmp_path, **options).run(BATCHES, COURSE) == expected(tmp_path, **options)

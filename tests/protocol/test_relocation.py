@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from eddyline.balance.slot_map import SlotMap
 from eddyline.protocol.ledger import Moves
-from tests.support.durable_world import Row, World
+from tests.support.durable_world import Row, World, in_one_slot
 from tests.support.spilling import group_of
 
 GROUPS = 8
@@ -27,24 +28,12 @@ def world(folder: Path, **options: Any) -> World:
     return World(folder, **{"slots": 3, "groups": GROUPS, "balance": "moving-state", **options})
 
 
-def run(job: World) -> list[tuple[object, ...]]:
-    for batch, then in zip(BATCHES, ROUND, strict=True):
-        job.batch(to=then, **batch)
-    job.batch("end", ended=["a", "b"])
-    return job.results
-
-
-def expected(folder: Path, **options: Any) -> list[tuple[object, ...]]:
-    job = World(folder / "one", **{"slots": 1, **options})
-    for batch in BATCHES:
-        job.batch(**batch)
-    job.batch("end", ended=["a", "b"])
-    return job.results
+expected = partial(in_one_slot, BATCHES)
 
 
 @pytest.mark.parametrize("host", [None, "host"])
 def test_groups_that_move_before_every_batch(host: str | None, tmp_path: Path) -> None:
-    found = run(world(tmp_path, host=host))
+    found = world(tmp_path, host=host).run(BATCHES, ROUND)
     assert found == expected(tmp_path) and len(found) > 100
 
 
@@ -75,7 +64,7 @@ def test_aggregates_of_groups_that_move(tmp_path: Path) -> None:
         "outputs": ("a.k", "count(*) AS n", "max(b.ts) AS t", "window_end() AS w"),
         "keys": ("a.k",),
     }
-    assert run(world(tmp_path, **options)) == expected(tmp_path, **options)
+    assert world(tmp_path, **options).run(BATCHES, ROUND) == expected(tmp_path, **options)
 
 
 def test_a_turn_that_is_taken_again_loads_nothing_twice(tmp_path: Path) -> None:

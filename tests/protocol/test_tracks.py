@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from eddyline.balance.slot_map import SlotMap
 from eddyline.errors import InternalError
 from eddyline.protocol.ledger import Moves
-from tests.support.durable_world import Row, World
+from tests.support.durable_world import Row, World, in_one_slot
 from tests.support.spilling import group_of
 
 GROUPS = 8
@@ -48,12 +49,7 @@ def world(folder: Path, **options: Any) -> World:
     return World(folder, **{"slots": 3, "groups": GROUPS, "balance": "parallel-track", **options})
 
 
-def expected(folder: Path, **options: Any) -> list[tuple[object, ...]]:
-    job = World(folder / "one", **{"slots": 1, **options})
-    for batch in BATCHES:
-        job.batch(**batch)
-    job.batch("end", ended=["a", "b"])
-    return job.results
+expected = partial(in_one_slot, BATCHES)
 
 
 def map_now(job: World) -> SlotMap:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -127,6 +128,15 @@ class World:
         self.coordinator.finish(decision, records)
         return decision
 
+    def run(
+        self, batches: Sequence[Mapping[str, Sequence[Row]]], maps: Sequence[SlotMap | None]
+    ) -> list[tuple[object, ...]]:
+        """All batches, each with the slot map that holds after it, and the end of the streams. Returns the results."""
+        for streams, to in zip(batches, maps, strict=True):
+            self.batch(to=to, **streams)
+        self.batch("end", ended=["a", "b"])
+        return self.results
+
     def slot(self, number: int) -> Slot:
         """A slot, which is in this process."""
         found = self.home.keeper.open(number)
@@ -137,3 +147,10 @@ class World:
     def results(self) -> list[tuple[object, ...]]:
         """All that was published."""
         return sorted(tuple(row.values()) for batch in self.sink.rows(RESULTS) for row in batch.to_pylist())
+
+
+def in_one_slot(
+    batches: Sequence[Mapping[str, Sequence[Row]]], folder: Path, **options: Any
+) -> list[tuple[object, ...]]:
+    """The results of the same job with one slot."""
+    return World(folder / "one", **{"slots": 1, **options}).run(batches, [None] * len(batches))

@@ -100,8 +100,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", help="run a script", description="Run a script to the end of its sources.")
-    run.add_argument("script", metavar="SCRIPT.sql")
-    _settings(run)
+    _script(run)
     run.add_argument("--json", action="store_true", help="print a summary as one JSON object, last")
     run.add_argument("--progress", action="store_true", help="show a progress line even if stderr is not a terminal")
     run.add_argument("--checkpoint", metavar="DIR", help="a folder; if the job is run again, it continues from there")
@@ -124,13 +123,11 @@ def parser_of_commands() -> argparse.ArgumentParser:
         description="Check everything that can be checked without reading a row: the script, its settings, sources,"
         " sinks and query, for the chosen engine. Starts no JVM.",
     )
-    validate.add_argument("script", metavar="SCRIPT.sql")
-    _settings(validate)
+    _script(validate)
     validate.add_argument("--checkpoint", metavar="DIR", help="check also that this checkpoint is of the script's job")
 
     explain = commands.add_parser("explain", help="show the plan of a script", description="Show the plan of a script.")
-    explain.add_argument("script", metavar="SCRIPT.sql")
-    _settings(explain)
+    _script(explain)
 
     demo = commands.add_parser("demo", help="run a generated job with drifting data")
     demo.add_argument("--seconds", type=_seconds, default=60, help="of event time, 6 or more (default %(default)s)")
@@ -223,8 +220,9 @@ def _size(text: str) -> int:
         raise argparse.ArgumentTypeError(str(wrong)) from None
 
 
-def _settings(parser: argparse.ArgumentParser) -> None:
-    """Add the options of every command that takes a script: the engine, settings, functions."""
+def _script(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of every command that takes a script: the script, the engine, settings, functions."""
+    parser.add_argument("script", metavar="SCRIPT.sql")
     _engine(parser)
     parser.add_argument("--conf", action="append", default=[], metavar="SPARK_KEY=VALUE", help="a setting of Spark")
     parser.add_argument(

@@ -59,6 +59,13 @@ class Options:
             raise SettingError(f"{self._format} needs an option {key}, as in OPTIONS ({key} '{example}')")
         return value
 
+    def different(self, key: str, example: str) -> list[str]:
+        """Different names with commas between them, which must be given."""
+        names = [name.strip() for name in self.required(key, example).split(",")]
+        if "" in names or len(set(names)) < len(names):
+            raise self._wrong(key, f"is a list of different {key.removesuffix('s')}s such as 'a,b'")
+        return names
+
     def choice(self, key: str, values: Sequence[str]) -> str:
         """One of a few words, the first if not given."""
         value = self.text(key, values[0]).lower()

@@ -7,7 +7,6 @@ once, Delta refuses the second. Appends of other writers do not conflict with ou
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -19,7 +18,8 @@ from eddyline.errors import JobError, SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.secrets import revealed
 from eddyline.runtime.sinks.sink import BatchOwner, ReadRows
-from eddyline.runtime.sinks.table_types import TableTypes, column_of, fitted
+from eddyline.runtime.sinks.table_sink import tries
+from eddyline.runtime.sinks.table_types import TableTypes, check_partitions, column_of, fitted
 from eddyline.runtime.sources.paths import why
 
 _TYPES = TableTypes("delta")
@@ -78,10 +78,7 @@ class DeltaLakeTable:
             return
         if not self._schema.names:
             return  # only Spark will know the columns
-        partitions = table.metadata().partition_columns
-        if self._partition_by and partitions != self._partition_by:
-            by = f"PARTITION BY {', '.join(partitions)}" if partitions else "no PARTITION BY"
-            raise SettingError(f"{self.name} has {by}; write the same")
+        check_partitions(self.name, self._partition_by, table.metadata().partition_columns)
         self._fitting(table)
 
     def open(self) -> None:
@@ -108,8 +105,7 @@ class DeltaLakeTable:
 
     def add(self, rows: ReadRows, owner: BatchOwner | None, batch: int) -> None:
         """Add rows and the number of their batch in one commit, unless the table has the batch."""
-        pause = _PAUSE
-        for left in reversed(range(_TRIES)):
+        for is_last in tries(_TRIES, _PAUSE):
             if owner is not None and (newest := self.newest(owner)) is not None and newest >= batch:
                 return
             try:
@@ -117,10 +113,8 @@ class DeltaLakeTable:
                 return
             except CommitFailedError as error:
                 self._table = None
-                if not left:
+                if is_last:
                     raise JobError(f"cannot write to {self.name}: {why(error)}") from None
-            time.sleep(pause)  # another writer changed the table
-            pause *= 2
 
     def close(self) -> None:
         """There is no connection."""

@@ -8,7 +8,6 @@ without looking, so its own repetition is turned off.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -21,7 +20,8 @@ from eddyline.errors import JobError, SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.secrets import revealed
 from eddyline.runtime.sinks.sink import BatchOwner, ReadRows
-from eddyline.runtime.sinks.table_types import TableTypes, column_of, fitted
+from eddyline.runtime.sinks.table_sink import tries
+from eddyline.runtime.sinks.table_types import TableTypes, check_partitions, column_of, fitted
 from eddyline.runtime.sources.paths import why
 
 _TYPES = TableTypes("iceberg", times=True, smallest=pa.int32())
@@ -81,10 +81,8 @@ class IcebergTable:
             if not self._options.create:
                 raise SettingError(f"{self.name} does not exist; create 'true' makes it", "option table")
         elif self._schema.names:
-            partitions = [table.schema().find_column_name(part.source_id) for part in table.spec().fields]
-            if self._partition_by and partitions != self._partition_by:
-                by = f"PARTITION BY {', '.join(map(str, partitions))}" if partitions else "no PARTITION BY"
-                raise SettingError(f"{self.name} has {by}; write the same")
+            partitions = [str(table.schema().find_column_name(part.source_id)) for part in table.spec().fields]
+            check_partitions(self.name, self._partition_by, partitions)
             self._fitting(table)
 
     def open(self) -> None:
@@ -113,8 +111,7 @@ class IcebergTable:
 
     def add(self, rows: ReadRows, owner: BatchOwner | None, batch: int) -> None:
         """Add rows and the number of their batch in one commit, unless the table has the batch."""
-        pause = _PAUSE
-        for left in reversed(range(_TRIES)):
+        for is_last in tries(_TRIES, _PAUSE):
             table = self._found()
             if table is None:
                 raise JobError(f"cannot write to {self.name}: it was deleted while the job ran")
@@ -124,14 +121,12 @@ class IcebergTable:
                 self._add(table, rows, owner, batch)
                 return
             except CommitFailedException as error:
-                if not left:
+                if is_last:
                     raise JobError(f"cannot write to {self.name}: {why(error)}") from None
             except SettingError as error:
                 raise JobError(str(error)) from None
             except Exception as error:  # catalogs and file systems raise errors of their libraries
                 raise JobError(f"cannot write to {self.name}: {why(error)}") from None
-            time.sleep(pause)  # another writer changed the table
-            pause *= 2
 
     def close(self) -> None:
         """End the connection to the catalog."""

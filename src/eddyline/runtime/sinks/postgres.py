@@ -10,7 +10,6 @@ With `mode 'upsert'` the rows are first copied to a temporary table. Of the rows
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +26,7 @@ from eddyline.runtime.options import Options
 from eddyline.runtime.postgres_place import conninfo_of
 from eddyline.runtime.sinks.postgres_text import TYPES, copy_text, database_type
 from eddyline.runtime.sinks.sink import BatchOwner, ReadRows
+from eddyline.runtime.sinks.table_sink import tries
 
 _TRIES, _PAUSE = 4, 0.3
 """How often a batch is tried after a connection is lost or two transactions lock each other, and the seconds before the
@@ -127,8 +127,7 @@ class PostgresTable:
 
     def add(self, rows: ReadRows, owner: BatchOwner | None, batch: int) -> None:
         """Write rows and the number of their batch in one transaction, unless the batch is there."""
-        pause = _PAUSE
-        for left in reversed(range(1 if owner is None else _TRIES)):
+        for is_last in tries(1 if owner is None else _TRIES, _PAUSE):
             try:
                 with self._transaction() as cursor:
                     if owner is None or self._is_new(cursor, owner, batch):
@@ -137,12 +136,10 @@ class PostgresTable:
                 return
             except _AGAIN as error:  # perhaps the transaction is there: the next try finds its number
                 self.close()
-                if not left:
+                if is_last:
                     raise JobError(f"cannot write to {self.name}: {self._why(error)}") from None
             except psycopg.Error as error:
                 raise JobError(f"cannot write to {self.name}: {self._why(error)}") from None
-            time.sleep(pause)
-            pause *= 2
 
     def close(self) -> None:
         """End the connection."""

@@ -8,7 +8,7 @@ into steps of a sensible size, and a job that fails leaves the steps before it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -42,6 +42,19 @@ class ResultTable(Protocol):
 
     def close(self) -> None:
         """End connections."""
+
+
+def tries(most: int, pause: float) -> Iterator[bool]:
+    """The tries of a step that work of others can stop; for each, whether it is the last one. `pause` is the seconds
+    before the second try, and doubles before each later one.
+
+    >>> [is_last for is_last in tries(3, 0.0)]
+    [False, False, True]
+    """
+    for number in range(most):
+        if number:
+            time.sleep(pause * 2 ** (number - 1))
+        yield number == most - 1
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ strings. A column for whose values a system has no type is refused before the fi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -133,6 +133,13 @@ def column_of(name: str, schema: pa.Schema) -> str:
     if not schema.names:
         return name  # only Spark will know the columns
     raise SettingError(f"PARTITION BY {name}: there is no such column{did_you_mean(name, schema.names)}")
+
+
+def check_partitions(table: str, wanted: Sequence[str], there: Sequence[str]) -> None:
+    """SettingError if PARTITION BY names other columns than those by which the table has its files."""
+    if wanted and list(wanted) != list(there):
+        by = f"PARTITION BY {', '.join(there)}" if there else "no PARTITION BY"
+        raise SettingError(f"{table} has {by}; write the same")
 
 
 def widens(narrow: pa.DataType, wide: pa.DataType) -> bool:

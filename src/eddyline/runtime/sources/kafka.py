@@ -96,9 +96,7 @@ class KafkaSource:
     ) -> None:
         options = Options.of(declaration)
         self._servers = KafkaServers.read(options)
-        self._topics = [topic.strip() for topic in options.required("topic", declaration.name).split(",")]
-        if "" in self._topics or len(set(self._topics)) < len(self._topics):
-            raise SettingError("option topic is a list of different topics such as 'a,b'", "option topic")
+        self._topics = options.different("topic", declaration.name)
         self._start = _start(options.text("start", "earliest"))
         committed = options.choice("isolation", ("read_committed", "read_uncommitted")) == "read_committed"
         self._rows = _rows(options, declaration)

@@ -89,9 +89,7 @@ class RedisStream:
                 )
         self.schema = pa.schema([pa.field(column, type_) for column, type_ in declaration.columns])
         options = Options.of(declaration)
-        self._keys = [key.strip() for key in options.required("keys", name).split(",")]
-        if "" in self._keys or len(set(self._keys)) < len(self._keys):
-            raise SettingError("option keys is a list of different keys such as 'a,b'")
+        self._keys = options.different("keys", name)
         self._new_only = options.choice("start", ("0", "$")) == "$"
         server = server_of(options, options.flag("cluster", False))
         options.done()
