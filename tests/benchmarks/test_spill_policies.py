@@ -13,7 +13,7 @@ from eddyline.benchmarks.spill_courses import PLAN, SpillCourse, courses, whole
 from eddyline.benchmarks.spill_policies import LONGER, MORE, OTHERS, OURS, compared
 from eddyline.benchmarks.stepped_job import Step, SteppedJob
 from eddyline.errors import InternalError
-from eddyline.plan.partition import key_groups
+from eddyline.plan.partition_groups import key_groups
 
 GROUPS, RANGE, BATCH = 30, 3000, 200
 JOIN = ratio_join(thirds(GROUPS), RANGE, even(12_000, GROUPS))

@@ -12,7 +12,7 @@ import pytest
 
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import groups_along
-from eddyline.plan.partition import SpillAxis
+from eddyline.plan.spill_axis import SpillAxis
 from eddyline.plan.tree import mjoin, parse_tree
 from eddyline.protocol.attach import close, open_slot
 from eddyline.settings import Settings

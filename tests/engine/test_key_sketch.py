@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from eddyline.engine.key_sketch import KeySketch
-from eddyline.plan.partition import code_groups
+from eddyline.plan.partition_groups import code_groups
 
 GROUPS, SLOTS, ROWS = 256, 4, 100_000
 

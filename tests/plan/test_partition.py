@@ -11,8 +11,10 @@ import pytest
 from eddyline.bound.model import BoundQuery
 from eddyline.plan.explain import describe, explain, text
 from eddyline.plan.graph import join_graph
-from eddyline.plan.partition import Partitioning, key_classes, key_groups, partition, row_groups, spill_axis
+from eddyline.plan.partition import Partitioning, key_classes, partition
+from eddyline.plan.partition_groups import key_groups, row_groups
 from eddyline.plan.plan import Plan
+from eddyline.plan.spill_axis import spill_axis
 from tests.support.jobs import bound
 
 COLUMNS = "k x y:float s:string f:bool"

@@ -13,7 +13,7 @@ import pytest
 from eddyline.benchmarks.stepped_job import SteppedJob
 from eddyline.benchmarks.streams import query_over
 from eddyline.engine.tuning import DEFAULT, Tuning
-from eddyline.plan.partition import spill_axis
+from eddyline.plan.spill_axis import spill_axis
 from eddyline.protocol.ledger import Moves
 from eddyline.protocol.slot_log import EPOCH, SlotLog
 from eddyline.settings import Settings

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.bound.expr import SourceColumn
-from eddyline.plan.partition import key_groups
+from eddyline.plan.partition_groups import key_groups
 from eddyline.state.arena import Arena
 from eddyline.state.layout import Layout
 from eddyline.state.row_groups import RowGroups

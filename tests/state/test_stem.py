@@ -548,7 +548,7 @@ def test_a_long_life_is_flat() -> None:
         stem.commit()
         counted.append(stem.nbytes)
         on_host.append(arena.bytes)
-        remembered.append((stem.builds._count, stem.rows._newest.nbytes // 8))
+        remembered.append((stem.builds._count, stem.rows.newest._column.nbytes // 8))
     assert {builds for builds, _ in remembered} == {0}
     assert max(blocks for _, blocks in remembered) <= 2500 // BLOCK + 1
     assert max(counted[200:]) <= 1.2 * max(counted[20:200])

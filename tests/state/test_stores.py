@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.bound.types import as_kept
+from eddyline.bound.kept_types import as_kept
 from eddyline.codec import packed, unpacked
 from eddyline.errors import JobError
 from eddyline.state.arena import Arena

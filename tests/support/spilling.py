@@ -18,7 +18,7 @@ from eddyline.engine.split import groups_along
 from eddyline.engine.sweep import Sweep
 from eddyline.engine.watermarks import Advanced, Watermarks
 from eddyline.plan.bounds import FOREVER
-from eddyline.plan.partition import key_groups
+from eddyline.plan.partition_groups import key_groups
 from eddyline.plan.plan import plan_of
 from eddyline.protocol.home import horizon
 from eddyline.protocol.ledger import Ledger, Moves, Released

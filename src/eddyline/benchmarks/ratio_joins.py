@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from eddyline.benchmarks.streams import START, Streams, query_over
 from eddyline.bound.model import BoundQuery
-from eddyline.plan.partition import key_groups
+from eddyline.plan.partition_groups import key_groups
 
 STREAMS = "abc"
 SELECT = "SELECT a.i AS a, b.i AS b, c.i AS c FROM a, b, c WHERE a.k = b.k AND b.k = c.k"

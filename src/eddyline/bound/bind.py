@@ -26,8 +26,9 @@ from eddyline.bound.bind_select import Item, aliases_of, bind_items, bind_output
 from eddyline.bound.bind_time import timed
 from eddyline.bound.expr import Expr
 from eddyline.bound.inferred_text import with_file_of
+from eddyline.bound.kept_types import kept
 from eddyline.bound.model import MATCH, MISSING, BoundQuery, BoundSource, BoundStream, GroupBy, Window, WindowKind
-from eddyline.bound.types import in_one_zone, kept
+from eddyline.bound.types import in_one_zone
 from eddyline.cql.names import did_you_mean, same
 from eddyline.cql.places import Place, shown, wrong
 from eddyline.cql.script import Declaration, FromItem, Script

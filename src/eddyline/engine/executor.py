@@ -29,8 +29,8 @@ from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.faults import reach
 from eddyline.migration.migration import Migration
 from eddyline.plan.bounds import FOREVER
-from eddyline.plan.partition import SpillAxis
 from eddyline.plan.plan import plan_of
+from eddyline.plan.spill_axis import SpillAxis
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from eddyline.bound.as_text import as_text
 from eddyline.bound.evaluate import ErrorCount, evaluate
 from eddyline.bound.expr import Expr, SourceColumn
+from eddyline.bound.kept_types import as_kept
 from eddyline.bound.model import BoundStream
-from eddyline.bound.types import STRING, as_kept, logical, sql_type
+from eddyline.bound.types import STRING, logical, sql_type
 from eddyline.errors import JobError
 from eddyline.kernels.disorder import behind
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from eddyline.bound.expr import Expr, SourceColumn
 from eddyline.bound.model import BoundQuery
-from eddyline.plan.partition import row_codes
+from eddyline.plan.partition_groups import row_codes
 from eddyline.state.keys import combine
 
 

@@ -44,9 +44,9 @@ from eddyline.engine.watermarks import Watermarks
 from eddyline.optimizer.pressure import NO_PRESSURE
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.judges import judges
-from eddyline.plan.partition import spill_axis
 from eddyline.plan.plan import plan_of
 from eddyline.plan.preference import Preference
+from eddyline.plan.spill_axis import spill_axis
 from eddyline.plan.tree import Tree
 from eddyline.routing.decisions import Decision
 from eddyline.routing.packet import Packet

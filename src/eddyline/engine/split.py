@@ -31,18 +31,10 @@ from eddyline.bound.types import decode
 from eddyline.engine.intake import as_it_travels, classify, columns_for, event_times
 from eddyline.engine.key_sketch import KeySketch
 from eddyline.engine.seen_rows import SeenStreams
-from eddyline.plan.partition import (
-    CODES,
-    Partitioning,
-    Places,
-    SpillAxis,
-    code_groups,
-    key_groups,
-    row_groups,
-    rows_among,
-    within_group,
-)
+from eddyline.plan.partition import Partitioning, Places
+from eddyline.plan.partition_groups import CODES, code_groups, key_groups, row_groups, rows_among, within_group
 from eddyline.plan.plan import Plan
+from eddyline.plan.spill_axis import SpillAxis
 from eddyline.state.keys import encode, without_null
 
 Which = NDArray[np.bool_] | None

@@ -3,8 +3,8 @@ the rows of one (plan/sharing.py)."""
 
 from __future__ import annotations
 
-from eddyline.plan.partition import SpillAxis
 from eddyline.plan.plan import Plan
+from eddyline.plan.spill_axis import SpillAxis
 from eddyline.state.arena import Arena
 from eddyline.state.row_groups import RowGroups
 from eddyline.state.stem import SteM

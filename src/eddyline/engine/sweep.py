@@ -37,8 +37,8 @@ from eddyline.engine.slot import Slot
 from eddyline.engine.split import codes_along, wanted
 from eddyline.engine.unfinished import UnfinishedTuples
 from eddyline.plan.later_layout import later_layout
-from eddyline.plan.partition import Follow
 from eddyline.plan.plan import plan_of
+from eddyline.plan.spill_axis import Follow
 from eddyline.spill.generations import NEVER, Generations
 from eddyline.state.layout import Layout
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from eddyline.bound.expr import Expr
 from eddyline.engine.clean_up import Origin, ParkedTuples
 from eddyline.engine.parked import Parked
-from eddyline.plan.partition import CODES, Follow, key_groups, within_group
+from eddyline.plan.partition_groups import CODES, key_groups, within_group
+from eddyline.plan.spill_axis import Follow
 from eddyline.routing.packet import Packet
 from eddyline.state.layout import Layout
 from eddyline.state.stem import SteM

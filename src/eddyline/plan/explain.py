@@ -12,8 +12,9 @@ from eddyline.plan.bindings import IndexBinding, index_bindings
 from eddyline.plan.bounds import UNBOUND
 from eddyline.plan.graph import JoinGraph, join_graph
 from eddyline.plan.judges import judges
-from eddyline.plan.partition import Partitioning, SpillAxis, spill_axis
+from eddyline.plan.partition import Partitioning
 from eddyline.plan.plan import Plan
+from eddyline.plan.spill_axis import SpillAxis, spill_axis
 from eddyline.plan.steps import KeyAccess, ListAccess, Probe, RangeAccess, Select
 from eddyline.plan.text_columns import text_columns
 from eddyline.plan.tree import Tree

@@ -14,11 +14,8 @@ stream (equal for all if there is no estimate). A row with a NULL in its key joi
 rows of a source with a ROWS window are shipped to every slot, because each slot must count them, but a slot builds only
 the rows whose place it is.
 
-The *group* of a key is part of durable formats and must not change: `mix(encode(key)) mod groups`, with `encode` of
-state/keys.py on the value as WHERE compares it (equal keys of different types are cast to one type) and `mix` the
-finalizer of SplitMix64; the code of a whole row is the `combine` of the codes of its columns, with one constant for
-NULL. A map for each axis (`Places`) gives the place of each group. It is separate because it may change while the
-groups do not.
+Each key has a partition group (partition_groups.py), which never changes. A map for each axis (`Places`) gives the
+place of each group, and may change.
 """
 
 from __future__ import annotations
@@ -33,12 +30,9 @@ from numpy.typing import NDArray
 
 from eddyline.bound.expr import Call, Expr, Literal, of_source
 from eddyline.bound.model import BoundQuery, WindowKind
-from eddyline.bound.types import is_number, physical
-from eddyline.kernels import groups as kernels
+from eddyline.bound.types import is_number
 from eddyline.plan.graph import JoinGraph
 from eddyline.plan.plan import Plan
-from eddyline.plan.tree import Tree
-from eddyline.state.keys import combine, encode, is_exact, without_null
 
 GROUPS = 256
 
@@ -47,8 +41,6 @@ Places = tuple[NDArray[np.int64], ...]
 
 Class = Mapping[int, Expr]
 """Expressions that are equal in every result, by source."""
-
-_NULL = np.int64(0x2545F4914F6CDD1D)
 
 
 @dataclass(frozen=True)
@@ -136,92 +128,6 @@ def partition_along(plan: Plan, axis: Axis, slots: int, groups: int = GROUPS) ->
     return Partitioning(slots, groups, axes, _estimate(plan.query, axes, slots, rows))
 
 
-@dataclass(frozen=True)
-class Follow:
-    """A source that follows: in results its key `on` equals the key `partner_on` of a source before it. Both are None
-    if there is no such key."""
-
-    source: int
-    on: Expr | None
-    partner: int
-    partner_on: Expr | None
-
-
-@dataclass(frozen=True)
-class SpillAxis(Axis):
-    """An axis whose `size` groups leave memory and come back. The sources that it places *lead*: their rows in a result
-    have the same group. The others *follow*, in this order: each has groups of its own, by the key with which it is
-    joined, or by the whole row; their numbers come after those of the axis."""
-
-    follow: tuple[Follow, ...] = ()
-
-    def first(self, source: int) -> int:
-        """The number of the first group of a source."""
-        if source < len(self.keys) and self.has(source):
-            return 0
-        return self.size * (1 + sum(not self.has(other) for other in range(source)))
-
-    def sources(self, group: int) -> list[int]:
-        """The sources that have rows in a group."""
-        firsts = map(self.first, range(len(self.keys)))
-        return [source for source, first in enumerate(firsts) if first <= group < first + self.size]
-
-    def key(self, source: int) -> Expr | None:
-        """The key by which rows of a source have groups; None if it is the whole row."""
-        return next((follow.on for follow in self.follow if follow.source == source), self.keys[source])
-
-    def places_alike(self, one: int, other: int) -> bool:
-        """Whether the rows of two sources of the same stream are in the same order of groups."""
-        mine, theirs = self.key(one), self.key(other)
-        if mine is None or theirs is None:
-            return one == other
-        return of_stream(mine) == of_stream(theirs)
-
-    @property
-    def count(self) -> int:
-        """The number of all groups."""
-        return self.first(len(self.keys))
-
-    @property
-    def tree(self) -> Tree:
-        """A plan that joins the sources that lead, then one after the other those that follow."""
-        leading = tuple(source for source in range(len(self.keys)) if self.has(source))
-        node: Tree | int = Tree(leading) if len(leading) > 1 else leading[0]
-        for follow in self.follow:
-            node = Tree((node, follow.source))
-        assert isinstance(node, Tree)
-        return node
-
-
-def spill_axis(plan: Plan, groups: int) -> SpillAxis | None:
-    """The axis that places the most streams, then the most tables, by key if possible. The query alone decides, so it
-    is the same for any number of slots. None without a join, and where a table is asked: it has rows that are not in
-    the order of any key."""
-    if len(plan.query.sources) < 2 or plan.query.asks:
-        return None
-
-    def placed(axis: Axis) -> tuple[int, int, bool]:
-        tables = [s.stream.is_table for source, s in enumerate(plan.query.sources) if axis.has(source)]
-        return tables.count(False), tables.count(True), axis.row is None
-
-    axis = max((axis for (axis,) in choices(plan, 2)), key=placed)
-    return SpillAxis(groups, axis.keys, axis.row, tuple(_following(plan.graph, axis)))
-
-
-def _following(graph: JoinGraph, axis: Axis) -> Iterator[Follow]:
-    """The sources that an axis does not place: first those that a key connects with the ones before them."""
-    before = [source for source in range(len(axis.keys)) if axis.has(source)]
-    left = [source for source in range(len(axis.keys)) if not axis.has(source)]
-    while left:
-        ends = ((source, e) for source in left for e in graph.equalities if source in (e.left, e.right))
-        sides = ((source, *e.seen_from(source)) for source, e in ends)
-        keyed = (Follow(*side) for side in sides if side[2] in before)
-        found = next(keyed, Follow(left[0], None, before[0], None))
-        left.remove(found.source)
-        before.append(found.source)
-        yield found
-
-
 def choices(plan: Plan, slots: int) -> Iterator[tuple[Axis, ...]]:
     """All candidates: each axis alone, and each pair of axes as a grid."""
     sources = range(len(plan.query.sources))
@@ -265,9 +171,6 @@ def _way(axis: Axis, source: int) -> object:
 def of_stream(expr: Expr) -> Expr:
     """The expression over the stream of a source, whichever alias it has: as one over source 0."""
     return of_source(expr, 0)
-
-
-# Key classes
 
 
 def key_classes(graph: JoinGraph) -> list[Class]:
@@ -322,60 +225,3 @@ def _told(key: Expr, known: Sequence[Expr]) -> bool:
     """Whether the value of a key follows from the values of these expressions."""
     narrow = _cast_from(key)
     return key in known or (narrow is not None and _told(narrow, known))
-
-
-# Groups
-
-
-def key_groups(values: pa.Array, groups: int) -> NDArray[np.int64]:
-    """The group of each key; meaningless for a NULL."""
-    return code_groups(encode(values), groups)
-
-
-def rows_among(codes: NDArray[np.int64], asked: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The rows with groups that are asked for, given the codes of their keys."""
-    found = np.empty(codes.size + 1, np.int64)
-    return found[: kernels.among(codes, asked.size, asked, found)]
-
-
-CODES = 1 << 32
-"""The number of codes within a group."""
-
-
-def within_group(codes: NDArray[np.int64], groups: int) -> NDArray[np.uint32]:
-    """Codes of the keys of one group, of their groups among CODES times as many."""
-    return (codes // groups).astype(np.uint32)
-
-
-def row_groups(
-    columns: Sequence[pa.Array], times: NDArray[np.int64] | None, rows: int, groups: int
-) -> NDArray[np.int64]:
-    """The group of each row, computed from its time and those columns that have a code: equal rows have the same
-    group."""
-    codes = row_codes(columns, times)
-    return np.zeros(rows, np.int64) if codes is None else code_groups(codes, groups)
-
-
-def row_codes(columns: Sequence[pa.Array], times: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-    """The code of each row, of its time and those columns that have a code; None if there is none."""
-    parts = [] if times is None else [times]
-    for column in columns:
-        if _has_code(column.type):
-            valid = without_null([column])
-            codes = encode(column)
-            parts.append(codes if valid is None else np.where(valid, codes, _NULL))
-    return combine(parts) if parts else None
-
-
-def _has_code(type: pa.DataType) -> bool:
-    known, t = physical(type), pa.types
-    if t.is_interval(known) or t.is_null(known):
-        return False
-    return is_exact(known) or bool(t.is_decimal(known) or t.is_string(known) or t.is_binary(known))
-
-
-def code_groups(codes: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
-    """The group of each code."""
-    found = np.empty(codes.size, np.int64)
-    kernels.mixed(codes, groups, found)
-    return found

@@ -16,8 +16,9 @@ released for each alias. Where a table is asked, rows wait for answers by source
 from __future__ import annotations
 
 from eddyline.bound.expr import of_source
-from eddyline.plan.partition import Partitioning, SpillAxis, spill_axis
+from eddyline.plan.partition import Partitioning
 from eddyline.plan.plan import Plan
+from eddyline.plan.spill_axis import SpillAxis, spill_axis
 from eddyline.settings import Settings
 
 

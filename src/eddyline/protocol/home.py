@@ -29,9 +29,10 @@ from eddyline.engine.watermarks import Advanced, Reached, Watermarks
 from eddyline.errors import JobError
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.judges import Preferences
-from eddyline.plan.partition import partition, partition_along, spill_axis
+from eddyline.plan.partition import partition, partition_along
 from eddyline.plan.plan import Plan, plan_of
 from eddyline.plan.sharing import owners
+from eddyline.plan.spill_axis import spill_axis
 from eddyline.plan.tree import shape
 from eddyline.protocol import attach
 from eddyline.protocol.batch_decision import BatchDecision

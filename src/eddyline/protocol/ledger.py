@@ -74,7 +74,7 @@ class Ledger:
 
     def begin(self, moves: Moves, advanced: Advanced, leading: int, tracks: bool = False) -> Ledger:
         """The ledger of a batch that begins with these moves, or with parallel `tracks`, when slots have advanced so
-        far. Groups below `leading` lead (plan/partition.py)."""
+        far. Groups below `leading` lead (plan/spill_axis.py)."""
         if not moves and not tracks:
             return self
         epoch = self.epoch + 1

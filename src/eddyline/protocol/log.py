@@ -21,7 +21,7 @@ from eddyline.engine.logged_answers import is_of_slot, table_of
 from eddyline.engine.logged_places import CountedSpan
 from eddyline.engine.split import Split, groups_along
 from eddyline.plan.bounds import FOREVER
-from eddyline.plan.partition import SpillAxis
+from eddyline.plan.spill_axis import SpillAxis
 from eddyline.protocol.checkpoint import LOG, Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
 from eddyline.protocol.ledger import Ledger, Released

@@ -19,7 +19,7 @@ from eddyline.engine.logged_places import CountedSpan, LoggedPlaces
 from eddyline.engine.logged_rows import LoggedRows, size_of
 from eddyline.engine.split import Split, groups_along, rows_along
 from eddyline.plan.bounds import FOREVER
-from eddyline.plan.partition import SpillAxis
+from eddyline.plan.spill_axis import SpillAxis
 from eddyline.protocol.ledger import Released
 from eddyline.state.log.segment import Section, Segment
 

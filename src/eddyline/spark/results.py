@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from eddyline.bound.as_text import as_text
-from eddyline.bound.types import MONTHS, as_kept, decode, kept
+from eddyline.bound.kept_types import as_kept, kept
+from eddyline.bound.types import MONTHS, decode
 from eddyline.runtime.running.schemas import schema_of, schema_text
 from eddyline.runtime.staged_types import restored
 from eddyline.spark.names import numbers

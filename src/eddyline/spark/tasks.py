@@ -19,7 +19,7 @@ from pyspark import TaskContext
 from eddyline.counts import Counts
 from eddyline.errors import JobError
 from eddyline.faults import reach
-from eddyline.plan.partition import row_groups
+from eddyline.plan.partition_groups import row_groups
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.home import Home
 from eddyline.protocol.packing import Packed, Packer

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.codec import Snapshot
-from eddyline.plan.partition import SpillAxis
+from eddyline.plan.spill_axis import SpillAxis
 from eddyline.routing.packet import Packet
 from eddyline.state.stem import SteM
 

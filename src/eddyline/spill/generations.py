@@ -4,7 +4,7 @@ Time is divided into *epochs*: a new one begins with each batch before which a g
 comes in one epoch. If its group leaves memory at the beginning of a later epoch, the row is on disk from then on; what
 comes to the group afterwards is its next generation. While a group is *cold*, its rows leave as they come: they are
 logged and nothing else. Groups of the sources that lead are numbered first; results are swept by them (`SpillAxis`,
-plan/partition.py).
+plan/spill_axis.py).
 
 The rule (docs/design/spill.md): a result is made while running if and only if all its components were in memory when
 the last of them came,

@@ -54,7 +54,7 @@ class Prober:
 
     def first_at(self, time: int) -> int:
         """A row such that every row before it is older than `time` or has expired."""
-        return self.rows.first_at(time, self.min_live)
+        return self.rows.newest.first_at(time, self.min_live)
 
     def live(self, tuples: RowNumbers, probers: Sequence[Prober]) -> NDArray[np.bool_]:
         """Which of these tuples of a larger span have only components that the probers of the sources can still
@@ -68,10 +68,10 @@ class Prober:
         self, low: RowNumbers, high: RowNumbers, before: RowNumbers, room: int, passed: NDArray[np.int64]
     ) -> Limits:
         """The limits of a probe, completed by what is known about the times of rows."""
-        rows = self.rows
-        if not (low.size and rows.timed):
+        if not (low.size and self.rows.timed):
             return Limits(low, high, before, self.min_live, room, passed)
-        return Limits(low, high, before, self.first_at(int(low.min())), room, passed, rows.newest, rows.block)
+        newest = self.rows.newest
+        return Limits(low, high, before, self.first_at(int(low.min())), room, passed, newest.times, newest.block)
 
     def probe_key(self, on: Key, keys: NDArray[np.int64], rows: RowNumbers, limits: Limits) -> Iterator[Matches]:
         """The rows whose key `on` equals keys[rows[i]]. Codes are compared, so matches by a hash must be verified

@@ -33,6 +33,7 @@ from eddyline.state.carried import Carried, CarriedStore
 from eddyline.state.column import RETAINED, Column, ColumnSnapshot, RowNumbers
 from eddyline.state.key_column import KeyColumn
 from eddyline.state.layout import Key, Layout
+from eddyline.state.newest_times import NewestTimes
 from eddyline.state.row_groups import RowGroups
 from eddyline.state.stores.any import store
 from eddyline.state.stores.fixed import FixedStore
@@ -72,10 +73,9 @@ class Rows:
 
     def __init__(self, arena: Arena, layout: Layout, groups: RowGroups | None = None) -> None:
         """With `groups` every row has a partition group."""
-        self.timed, self.block = layout.timed, arena.tuning.block
+        self.timed = layout.timed
         self.times = Column(arena, "i8")
-        self._newest = Column(arena, "i8")
-        """For each block of rows, the newest time up to its end: it never falls."""
+        self.newest = NewestTimes(arena)
         self._ordinals = Column(arena, "i8") if layout.ordinal else None
         self._row_groups = groups
         self._groups = Column(arena, "i4") if groups is not None and groups.key is None else None
@@ -161,29 +161,10 @@ class Rows:
         self._note_newest()
 
     def _note_newest(self) -> None:
-        known = self._newest.rows
-        blocks = self.stored // self.block - known
-        if blocks and self.timed:
-            first = max(known * self.block, self.floor)  # earlier rows were released
-            starts = np.arange(known, known + blocks) * self.block - first
-            times = self.times.values[first : (known + blocks) * self.block]
-            newest = np.maximum.reduceat(times, np.maximum(starts, 0))
-            if known > self.floor // self.block:
-                newest[0] = max(newest[0], self._newest.values[known - 1])
-            self._newest.append(np.maximum.accumulate(newest))
+        if self.timed:
+            self.newest.note(self.times, self.stored, self.floor)
 
     # Read
-
-    @property
-    def newest(self) -> RowNumbers:
-        """For each block of rows, the newest time up to its end."""
-        newest: RowNumbers = self._newest.values[: self._newest.rows]
-        return newest
-
-    def first_at(self, time: int, min_live: int) -> int:
-        """A row such that every row before it is older than `time` or below `min_live`."""
-        first = min_live // self.block
-        return max(min_live, self.block * (first + int(self.newest[first:].searchsorted(time))))
 
     def ordinals(self, rows: RowNumbers) -> RowNumbers:
         """The ordinals of rows in their stream; only for a source with a ROWS window."""
@@ -307,7 +288,7 @@ class Rows:
                 column.release(first)
         self.stored, self.min_live, self.floor = first + rows.size, first, first
         self._note_newest()
-        self._newest.release(first // self.block)
+        self.newest.release(first)
         return found
 
     # Commit, wind back, hand over
@@ -316,14 +297,14 @@ class Rows:
         """Release expired rows. Events before this commit cannot be undone any more."""
         for column in self._columns:
             column.release(self.min_live)
-        self._newest.release(self.min_live // self.block)
+        self.newest.release(self.min_live)
         self.floor = self.min_live
 
     def wind_back(self, rows: int) -> None:
         """Drop the rows from number `rows` on, and undo expiry since the last commit."""
         for column in self._columns:
             column.truncate(rows)
-        self._newest.truncate(rows // self.block)
+        self.newest.truncate(rows)
         self.stored, self.min_live = rows, self.floor
 
     def drop_keys(self, kept: Collection[Key]) -> None:
@@ -335,7 +316,8 @@ class Rows:
 
     def free(self) -> None:
         """Release everything; the rows cannot be used any more. Only for a larger span, which has no stores."""
-        columns = [self.times, self._newest, *self._order.values(), *self._codes.values(), *self.components.values()]
+        self.newest.free()
+        columns = [self.times, *self._order.values(), *self._codes.values(), *self.components.values()]
         for column in (*columns, *(() if self.carried is None else self.carried.parts)):
             column.free()
 
@@ -346,16 +328,16 @@ class Rows:
             stored=self.stored,
             min_live=self.min_live,
             floor=self.floor,
-            block=self.block,
-            newest=self._newest.saved(),
+            block=self.newest.block,
+            newest=self.newest.saved(),
             columns=tuple(column.saved() for column in plain),
             stores=tuple(kept.saved() for kept in stores),
         )
 
     def restore(self, saved: RowsSnapshot) -> None:
         """Restore from a snapshot, including what is needed to wind back to the last commit."""
-        self.stored, self.min_live, self.floor, self.block = saved.stored, saved.min_live, saved.floor, saved.block
-        self._newest.restore(saved.newest)
+        self.stored, self.min_live, self.floor = saved.stored, saved.min_live, saved.floor
+        self.newest.restore(saved.block, saved.newest)
         plain, stores = _by_kind(self._columns)
         for column, of_column in zip(plain, saved.columns, strict=True):
             column.restore(of_column)

@@ -24,7 +24,7 @@ import eddyline.testing.quiet_exit  # noqa: F401
 from eddyline.bound.bind_expr import chain
 from eddyline.bound.model import MATCH, BoundQuery
 from eddyline.cql.script import Declaration, FromItem, Script
-from eddyline.plan.partition import row_codes
+from eddyline.plan.partition_groups import row_codes
 from eddyline.state.keys import combine
 from eddyline.testing.case import Batch, Case
 from eddyline.testing.lateness import NEVER, SortedOut, micros, sort_out

@@ -32,9 +32,10 @@ from eddyline.engine.lookups import Lookups
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.tuning import Tuning
 from eddyline.errors import InternalError
-from eddyline.plan.partition import GROUPS, partition, spill_axis
+from eddyline.plan.partition import GROUPS, partition
 from eddyline.plan.plan import plan_of
 from eddyline.plan.sharing import owners
+from eddyline.plan.spill_axis import spill_axis
 from eddyline.protocol.adapted import Placer, stays
 from eddyline.protocol.coordinator import Mover
 from eddyline.protocol.spiller import Spiller

@@ -21,7 +21,7 @@ from eddyline.cql.script import parse
 from eddyline.engine.watermarks import Silence
 from eddyline.errors import JobError, SettingError
 from eddyline.plan.judges import Preferences
-from eddyline.plan.partition import spill_axis
+from eddyline.plan.spill_axis import spill_axis
 from eddyline.protocol.adapted import stays
 from eddyline.protocol.balancer import Balancer
 from eddyline.protocol.batch_decision import BatchDecision

@@ -193,7 +193,7 @@ def _spills(job: Job, settings: Settings) -> bool:
     """Whether groups of rows can leave memory: then the rows are also in a log, with a checkpoint or without one."""
     if not settings.may_spill:
         return False
-    from eddyline.plan.partition import spill_axis
     from eddyline.plan.plan import plan_of
+    from eddyline.plan.spill_axis import spill_axis
 
     return spill_axis(plan_of(job.query), settings.groups) is not None
