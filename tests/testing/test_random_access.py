@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from eddyline.testing.case import Batch, Case, FromPart, SelectParts, StreamDecl
 from eddyline.testing.fuzz import case_seed
-from eddyline.testing.generate import generate
+from eddyline.testing.generate import CaseKind, generate
 from eddyline.testing.oracle import Oracle
 from eddyline.testing.random_access import failing, without_failing
 from eddyline.testing.reproduce import rows_of
@@ -42,7 +42,7 @@ def test_keys_that_are_equal_fail_together() -> None:
 def test_failures_cost_rows_and_are_told() -> None:
     oracle, told = Oracle(), 0
     for index in range(40):
-        case = generate(case_seed(77, index), access=True)
+        case = generate(case_seed(77, index), CaseKind(access=True))
         if answered(case) is not case:
             outcome, expected = run(case), expected_of(case, oracle)
             assert wrong(outcome, expected) is None

@@ -6,11 +6,12 @@ from collections import Counter
 from math import ceil
 
 from eddyline.testing.fuzz import Fuzzer
+from eddyline.testing.generate import CaseKind
 from eddyline.testing.spill_coverage import ENOUGH, LEAST, MISSED, too_low
 
 
 def test_a_run_counts_what_its_cases_went_through() -> None:
-    report = Fuzzer(3, spill=True).run(range(12))
+    report = Fuzzer(3, kind=CaseKind(spill=True)).run(range(12))
     assert not report.failures and report.cases == 12
     assert 3 <= report.seen[MISSED] <= report.seen["groups on disk"] <= 12
     assert report.seen["crashed"] and any(what.startswith(f"{MISSED}, window") for what in report.seen)

@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from eddyline.api import notebook
 from eddyline.api.inside import Inside
-from eddyline.api.run import Run
+from eddyline.api.run import Recording, Run
 from eddyline.api.streams import Stream, collected, described, source_of
 from eddyline.api.words import python_words
 from eddyline.cql.script import parse
 from eddyline.dashboard.place import DashboardPlace, place_of
-from eddyline.dashboard.server import Dashboard, serve
+from eddyline.dashboard.server import serve
 from eddyline.errors import SettingError, shown
 from eddyline.plan.explain import explain
 from eddyline.plan.partition import partition
@@ -33,7 +33,7 @@ from eddyline.plan.tree import shape
 from eddyline.runtime.formats import open_source
 from eddyline.runtime.recording.feed import EventFeed
 from eddyline.runtime.recording.recorded import recorder_of
-from eddyline.runtime.recording.recorder import SAMPLE, Recorder
+from eddyline.runtime.recording.recorder import SAMPLE
 from eddyline.runtime.running.job import GivenInput, prepare
 from eddyline.runtime.running.job import explain as bind_only
 from eddyline.runtime.running.memory_share import with_memory
@@ -147,30 +147,29 @@ class Query:
             runner_of = _of_spark()
             each = None if foreach_batch is None else inside.calling(foreach_batch)
             on_spark = runner_of(self._sql, self._given, target, each, parsed, checkpoint, follow, began)
-            recorded = self._recorded(on_spark, parsed, "spark", record, place)
-            return Run(on_spark, parsed, inside, kept, follow, on_spark.frame, *recorded)
+            recording = self._recording(on_spark, parsed, "spark", record, place)
+            return Run(on_spark, parsed, inside, kept, follow, on_spark.frame, recording)
         opener = partial(open_source, follow=follow)
         given = {name: collected(one) for name, one in self._given.items()}
         job = prepare(self._sql, given, target, parsed.seed, sys.stdout, opener, checkpoint=checkpoint)
         endless = follow or any(i.source.endless for i in job.inputs)
         runner = LocalRunner(job, parsed, checkpoint, began=began, follow=follow)
-        recorded = self._recorded(runner, parsed, "local", record, place)
-        return Run(runner, parsed, inside, kept, endless, _frame_of, *recorded)
+        recording = self._recording(runner, parsed, "local", record, place)
+        return Run(runner, parsed, inside, kept, endless, _frame_of, recording)
 
-    def _recorded(
+    def _recording(
         self,
         runner: Runner,
         settings: Settings,
         engine: str,
         path: str | os.PathLike[str] | None,
         place: DashboardPlace | None,
-    ) -> tuple[EventFeed, Recorder, Dashboard | None]:
-        """The events of a run, what makes them, and the dashboard that shows them. A file and a dashboard get as many
-        samples as any record."""
+    ) -> Recording:
+        """The recording of a run. With a file or a dashboard it has as many samples as any record."""
         feed = EventFeed(samples=_EVENTS, others=_EVENTS) if place is None else EventFeed()
         sample = _SAMPLE if path is None and place is None else SAMPLE
         recorder = recorder_of(runner, self._sql, settings, engine, path, feed, sample=sample)
-        return feed, recorder, None if place is None else serve(feed, place)
+        return Recording(feed, recorder, None if place is None else serve(feed, place))
 
     def _settings(self, given: object) -> Settings:
         if not (given is None or isinstance(given, Mapping)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -37,6 +38,17 @@ if TYPE_CHECKING:
     from eddyline.spark.results import SparkFrame
 
 
+@dataclass(frozen=True)
+class Recording:
+    """The events of a run, on their way from the run to its readers."""
+
+    feed: EventFeed
+    recorder: Recorder
+    """Makes the events and adds them to the feed."""
+    dashboard: Dashboard | None
+    """Shows the events of the feed."""
+
+
 class Run:
     """A query that is running, or has ended; made by `start` of `el.query`.
 
@@ -53,19 +65,16 @@ class Run:
         kept: KeptSink | None,
         endless: bool,
         frame_of: Callable[[pa.Table], Any],
-        feed: EventFeed,
-        recorder: Recorder,
-        dashboard: Dashboard | None = None,
+        recording: Recording,
     ) -> None:
         """`inside` knows the threads that call functions of the user for this run; `kept` has the results if there is
-        no sink. An `endless` run ends only when it is stopped. `frame_of` makes a DataFrame of Spark. The `recorder`
-        publishes the events of the run to `feed`, which the `dashboard` shows."""
+        no sink. An `endless` run ends only when it is stopped. `frame_of` makes a DataFrame of Spark."""
         self.settings = settings
-        self.feed = feed
+        self.feed = recording.feed
         """What was measured and decided so far, as events; of a long run, its beginning in less detail."""
-        self._dashboard = dashboard
+        self._dashboard = recording.dashboard
         self._runner, self._inside, self._kept = runner, inside, kept
-        self._endless, self._frame_of, self._recorder = endless, frame_of, recorder
+        self._endless, self._frame_of, self._recorder = endless, frame_of, recording.recorder
         self._stop, self._over = threading.Event(), threading.Event()
         self._summary: Summary | None = None
         self._error: EddylineError | None = None

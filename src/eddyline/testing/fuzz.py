@@ -32,7 +32,7 @@ from eddyline.cql.script import parse
 from eddyline.testing import random_plans
 from eddyline.testing.case import Case
 from eddyline.testing.compare import difference
-from eddyline.testing.generate import generate
+from eddyline.testing.generate import ANY_KIND, CaseKind, generate
 from eddyline.testing.oracle import Oracle
 from eddyline.testing.reproduce import reproduce
 from eddyline.testing.run import answered, bound, expected_of, run, shares_stems, wrong, wrong_partial
@@ -123,14 +123,10 @@ class Fuzzer:
         seed: int,
         tie_breaker: TieBreaker | None = None,
         shrink_seconds: float = 20.0,
-        migrate: bool = False,
-        spill: bool = False,
-        balance: bool = False,
-        access: bool = False,
-        aliases: bool = False,
+        kind: CaseKind = ANY_KIND,
     ) -> None:
         self._seed, self._tie_breaker, self._shrink_seconds = seed, tie_breaker, shrink_seconds
-        self._kinds = migrate, spill, balance, access, aliases
+        self._kind = kind
         self._oracle = Oracle()
 
     def run(self, indexes: Iterable[int]) -> FuzzReport:
@@ -145,7 +141,7 @@ class Fuzzer:
         return report
 
     def _one(self, index: int, report: FuzzReport) -> None:
-        case = generate(case_seed(self._seed, index), *self._kinds)
+        case = generate(case_seed(self._seed, index), self._kind)
         report.cases += 1
         report.features.update(case.features)
         failure = self._try(case, report)
@@ -231,14 +227,14 @@ def naive_of_checkout() -> TieBreaker | None:
     return tie_breaker
 
 
-def _run_chunk(seed: int, indexes: list[int], shrink_seconds: float, kinds: tuple[bool, ...]) -> FuzzReport:
-    return _fuzzer_of(seed, shrink_seconds, kinds).run(indexes)
+def _run_chunk(seed: int, indexes: list[int], shrink_seconds: float, kind: CaseKind) -> FuzzReport:
+    return _fuzzer_of(seed, shrink_seconds, kind).run(indexes)
 
 
 @cache
-def _fuzzer_of(seed: int, shrink_seconds: float, kinds: tuple[bool, ...]) -> Fuzzer:
+def _fuzzer_of(seed: int, shrink_seconds: float, kind: CaseKind) -> Fuzzer:
     """One fuzzer per process: its oracle is a database connection."""
-    return Fuzzer(seed, naive_of_checkout(), shrink_seconds, *kinds)
+    return Fuzzer(seed, naive_of_checkout(), shrink_seconds, kind)
 
 
 def fuzz(
@@ -249,16 +245,12 @@ def fuzz(
     first: int = 0,
     progress: Callable[[FuzzReport], None] | None = None,
     shrink_seconds: float = 20.0,
-    migrate: bool = False,
-    spill: bool = False,
-    balance: bool = False,
-    access: bool = False,
-    aliases: bool = False,
+    kind: CaseKind = ANY_KIND,
 ) -> FuzzReport:
     """Run cases `first` to `first + cases`, or just one."""
     numbers = list(range(first, first + cases)) if only is None else [only]
     chunks = [numbers[i : i + _CHUNK] for i in range(0, len(numbers), _CHUNK)]
-    total, start, kinds = FuzzReport(), time.monotonic(), (migrate, spill, balance, access, aliases)
+    total, start = FuzzReport(), time.monotonic()
 
     def take(part: FuzzReport) -> bool:
         total.add(part)
@@ -269,11 +261,11 @@ def fuzz(
 
     if jobs == 1:
         for chunk in chunks:
-            if not take(_run_chunk(seed, chunk, shrink_seconds, kinds)):
+            if not take(_run_chunk(seed, chunk, shrink_seconds, kind)):
                 break
         return total
     with ProcessPoolExecutor(jobs) as pool:
-        waiting = [pool.submit(_run_chunk, seed, chunk, shrink_seconds, kinds) for chunk in chunks]
+        waiting = [pool.submit(_run_chunk, seed, chunk, shrink_seconds, kind) for chunk in chunks]
         for future in waiting:
             if not take(future.result()):
                 pool.shutdown(cancel_futures=True)
@@ -306,9 +298,9 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(line)
         sys.stderr.flush()
 
+    kind = CaseKind(given.migrate, given.spill, given.balance, given.access, given.aliases)
     if given.show and given.only is not None:
-        kinds = given.migrate, given.spill, given.balance, given.access, given.aliases
-        sys.stdout.write(reproduce(generate(case_seed(given.seed, given.only), *kinds)))
+        sys.stdout.write(reproduce(generate(case_seed(given.seed, given.only), kind)))
     sys.stderr.write(f"seed {given.seed}\n")
     report = fuzz(
         given.cases,
@@ -317,11 +309,7 @@ def main(arguments: list[str] | None = None) -> int:
         given.only,
         given.first,
         progress,
-        migrate=given.migrate,
-        spill=given.spill,
-        balance=given.balance,
-        access=given.access,
-        aliases=given.aliases,
+        kind=kind,
     )
     sys.stderr.write("\n")
     for failure in report.failures:

@@ -69,30 +69,41 @@ class _Made:
     times: dict[str, list[int | None]] = field(default_factory=dict)
 
 
-def generate(
-    seed: int,
-    migrate: bool = False,
-    spill: bool = False,
-    balance: bool = False,
-    access: bool = False,
-    aliases: bool = False,
-) -> Case:
-    """The case of this seed; with `migrate` a join whose plan changes, with `spill` a job whose groups go to disk, with
-    `balance` one whose groups move between slots, and half of these go to disk too; with `access` a join with tables
-    that are asked; with `aliases` a self-join, mostly one whose aliases can share a SteM."""
-    tables = ASKED if access else LONE if seed % 10 == 7 else TABLES
-    joins = spill or balance or access or aliases
-    case = _Generator(random.Random(seed), migrate, joins, tables, ALIASES if aliases else SELF_JOINS).case()
-    if access:
+@dataclass(frozen=True)
+class CaseKind:
+    """The kind of the cases that are drawn; without a flag, any kind."""
+
+    migrate: bool = False
+    """A join whose plan changes."""
+    spill: bool = False
+    """A job whose groups go to disk."""
+    balance: bool = False
+    """A job whose groups move between slots. In half of these jobs they go to disk too."""
+    access: bool = False
+    """A join with tables that are asked."""
+    aliases: bool = False
+    """A self-join, mostly one whose aliases can share a SteM."""
+
+
+ANY_KIND = CaseKind()
+
+
+def generate(seed: int, kind: CaseKind = ANY_KIND) -> Case:
+    """The case of this seed."""
+    tables = ASKED if kind.access else LONE if seed % 10 == 7 else TABLES
+    joins = kind.spill or kind.balance or kind.access or kind.aliases
+    self_joins = ALIASES if kind.aliases else SELF_JOINS
+    case = _Generator(random.Random(seed), kind.migrate, joins, tables, self_joins).case()
+    if kind.access:
         settings = {key: value for key, value in case.settings.items() if key not in ("migrate", "plan")}
         settings |= {"durable": seed % 1000} if seed % 2 else {}
         return replace(case, settings={**settings, "access": seed % 1_000_000})
-    if not spill and not balance:
+    if not kind.spill and not kind.balance:
         return case
     settings, other = {"durable": seed % 1_000_000, **case.settings}, seed // 1_000_000 % 1_000_000
-    if spill or seed % 2:
+    if kind.spill or seed % 2:
         settings["spill"] = other
-    if balance:
+    if kind.balance:
         settings |= {"balance": other, "slots": random.Random(seed).choice([2, 2, 3, 5])}
     kinds = [kind for kind in ("durable", "spill", "balance") if kind in settings]
     return replace(case, settings=settings, features=(*dict.fromkeys((*case.features, *kinds)),))
