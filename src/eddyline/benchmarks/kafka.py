@@ -1,10 +1,10 @@
 """`bench kafka`: the three-way join over topics of a real broker (JSON values, four partitions each).
 
-On Spark our reader and our join take turns with Spark's own connector and Spark's own joins, in one session; the local
-engine comes beside them. Where the connector cannot be had, Spark's own joins get the rows from parquet files, which
-spares them Kafka and JSON. Spark's own side reads fewer rows, because it takes long; the number of results is compared
-there. Steady rows a second are counted: the first batch of a run is left out. The share of decoding is measured on
-the local engine by CPU time: the topics are also read alone, once as JSON and once as bytes.
+On Spark our reader and our join take turns with Spark's own connector and Spark's own joins, in one session. The local
+engine is measured too. If the connector is not installed, Spark's own joins read the rows from parquet files, so
+they need no time for Kafka and JSON. Spark's own side is slow, so it reads fewer rows; the numbers of results of both
+sides are compared. The first batch of a run does not count for the rows a second. The share of decoding is measured on
+the local engine by CPU time: the topics are also read without a join, once as JSON and once as bytes.
 """
 
 from __future__ import annotations

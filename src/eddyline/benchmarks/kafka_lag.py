@@ -1,14 +1,18 @@
 """`bench kafka-lag`: how far a job is behind topics of Kafka that never stop (kafka_load.py writes them).
 
 The job is the three-way join of `bench kafka`: a normal `eddyline run --follow` with a checkpoint, in processes of its
-own. It works off messages that are there before it: that is its throughput. From then on rows come at half of it for
-some minutes, then the five-fold messages of a minute, within a minute if the machine is fast enough, then rows at the
-rate again until the job has caught up.
+own. There are four phases:
 
-Each second we note how many messages the broker has that no commit of the job has, how old the newest row of the
-newest commit is, and the memory of all processes of the job, state on /dev/shm included (proportional set size, so that
-shared pages count once). The job is stopped when it has read everything: then no row may be late, and the number of
-results must be exact. The writer, the broker and the job share the machine.
+1. The job reads messages that were written before it began. Its rows a second are its throughput.
+2. Rows come at half of the throughput, for some minutes.
+3. A burst: five times as many messages as in a usual minute. The writer needs a minute for it, or longer on a slow
+   machine.
+4. Rows come at half of the throughput again, until the job has caught up.
+
+Each second we note three numbers: the messages that no commit of the job contains, the age of the newest row of the
+newest commit, and the memory of all processes of the job. Memory includes the state on /dev/shm; it is the proportional
+set size, so shared pages count once. The job is stopped when it has read everything. Then no row may be late, and the
+number of results must be exact. The writer, the broker and the job share the machine.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Writes rows to the topics of `bench kafka-lag` at a rate, as a process of its own: `python -m
 eddyline.benchmarks.kafka_load SERVERS RATE SECONDS`.
 
-First it writes the rows of so many past seconds at this rate (rows a second, of all streams together) as fast as it
-can, and prints `filled`. Then each line of its input is the rate from then on. At the end of the input it prints how
-many rows it has written.
+RATE is the rows a second of all streams together. First the process writes the rows of the last SECONDS seconds as
+fast as it can, and prints `filled`. Then each line of its input is a new rate. At the end of the input the process
+prints how many rows it has written.
 
-Rows are written in ticks. Their time is that of the schedule, also when the writer is behind it; the broker has
-acknowledged all ticks but the newest one before the next one begins. In a tick every stream has the same keys, each
+Rows are written in ticks. A row has the time of its tick in the schedule, even if the writer is late. Before a tick
+begins, the broker has acknowledged all earlier ticks but the last one. In a tick every stream has the same keys, each
 once and shuffled. So every row of a stream has exactly one partner in each other stream, at the same time, and the join
 of all streams has as many results as each of them has rows, at any rate.
 """

@@ -1,7 +1,7 @@
 """`bench nexmark`: events a second that one core makes of `USING nexmark`, all columns of all three kinds.
 
-The bar is for all kinds together, since a benchmark with Nexmark reads them together. CPU time is counted, and the best
-round of a few, because noise only adds.
+The bar is for all kinds together, since a benchmark with Nexmark reads them together. The result is the least CPU time
+of a few rounds, because other work of the machine can only add to it.
 """
 
 from __future__ import annotations

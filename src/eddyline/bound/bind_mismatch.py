@@ -1,4 +1,6 @@
-"""The message for a call whose arguments have wrong types: the arguments as they are written, and what to write.
+"""The error message for a call whose arguments have wrong types.
+
+It quotes the arguments and says what to write instead.
 
 A column may be text only because of one value of its file. Then the message names that value.
 """

@@ -1,8 +1,7 @@
 """`eddyline doctor`: what this machine has and lacks for Eddyline, a line each, with what to do.
 
-Invariant: whatever is broken, every check gives a line: an exception inside a check becomes one. Only the standard
-library and files of ours that need nothing else are imported. The checks run side by side, because some start a
-process.
+Invariant: every check gives a line, even if it raises an exception. So this file imports only the standard library, and
+files of Eddyline that need nothing else. The checks run side by side, because some of them wait for a process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What `eddyline doctor` says about Python: its version, the packages, the extras and the compiled kernels.
 
-The ranges of versions are those that the installed package declares (pyproject.toml). Only the standard library is
-imported here: the packages are what may be missing. They are loaded in another process, so that one that crashes does
-not end the doctor.
+The ranges of versions are those that the installed package declares (pyproject.toml). This file imports only the
+standard library, because any package may be missing. Packages are imported in another process, so a package that
+crashes does not end the doctor.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What `eddyline doctor` says about Spark: Java, PySpark, the Python of its workers, and a session that is started.
 
-Nothing here imports pyspark; the session is started in another process (spark/trial.py), which says what it found.
+This file does not import pyspark. Another process starts the session and prints the findings (spark/trial.py).
 """
 
 from __future__ import annotations

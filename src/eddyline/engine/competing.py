@@ -4,10 +4,10 @@ A tuple may have values for several indexes, an index may be in several places (
 without being asked for them. All of them give the same rows, so any choice gives the same result
 (docs/design/access.md). Three rules choose:
 
-- Keys go to the method that answers soonest. A method that is not known well gets a few of the keys as well, and so
-  does every other method now and then: a method that has become faster is noticed.
-- A key for which one method takes much longer than another of the same index is asked of that one, too. This is how a
-  method that stalls is left. A lookup has failed only if it has failed with all methods of its index.
+- Keys go to the method that answers soonest. A method with few measurements gets some of the keys too. So does every
+  other method from time to time: then a method that has become faster is noticed.
+- If one method takes much longer for a key than another method of the same index, the other method is asked too. So
+  keys leave a method that stalls. A lookup has failed only if it has failed with all methods of its index.
 - While the scan brings more of the wanted keys than the indexes do, keys wait for it (hybrid.py).
 
 A table that has a single method is not measured.

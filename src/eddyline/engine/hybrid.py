@@ -1,15 +1,16 @@
 """The index/hash hybrid (paper 001, section 4.5): whether indexes are asked while a scan fills the SteM of a table.
 
-The scan brings wanted keys, too: as many as it brings rows, times the share of them for which somebody waits. While it
-brings more of them than the indexes do, asking the indexes may cost more than it brings, because the table's server
-works for both. So this is tried: for a few parts of the scan no key is sent, and what was not begun is taken back. Then
-the wanted keys of a second count, with the indexes and without them:
+The scan brings wanted keys too: its rows times the *share* of them for which a tuple waits. The table's server works
+for the indexes and for the scan. So while the scan brings more wanted keys than the indexes, asking the indexes may
+slow the scan down by more keys than the indexes bring. This is tried: for a few parts of the scan no key is sent to an
+index, and lookups that have not begun are taken back. Then we compare the wanted keys a second with the indexes and
+without them:
 
     with them:      keys that they answer + rows of the scan while they are asked x share
     without them:   rows of the scan while they are not asked x share
 
-The rates are those of the last few parts of the scan in each case; the share is the present one. Now and then the other
-case is tried again.
+The rates are those of the last few parts of the scan in each case; the share is the current one. From time to time the
+other case is tried again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rows that were read of each stream, by cluster: what the sums of clusters (clusters.py) are compared with.
 
-Rows are counted before any filter: a cluster of which many rows pass the filters gave more, it does not have more.
+Rows are counted before any filter. Filters change what a cluster gave to a sum, not how many rows it has.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Columns of DataFrames for Python tasks.
 
 PySpark's `mapInArrow` fails for columns with a dot in their names, and Spark takes names that differ in case for the
-same. So tasks get columns with numbers for names, and know what they mean.
+same. So the columns of tasks have numbers as names, and each task gets the list of the real names.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""A tiny session that runs one task in a Python worker, for `eddyline doctor --spark`: a program of its own, so that a
-JVM that fails, hangs or writes pages does not reach the doctor. It prints how long the start and the task took."""
+"""A tiny session that runs one task in a Python worker, for `eddyline doctor --spark`.
+
+It is a program of its own: if the JVM fails, hangs or writes pages of text, the doctor goes on. It prints how long the
+start and the task took.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """One side of `bench peers` on one query, in a process of its own: `python -m eddyline.benchmarks.peers.cell TASK`.
 
-The task is JSON: the peer, the name of the query, the folder of its files and the folder for results. Prints JSON
-lines: while it runs, the rows that are done; last, the seconds without start-up and the rows of these seconds. On Spark
-these are the batches after the first.
+The task is JSON: the peer, the name of the query, the folder of its files and the folder for results. The process
+prints JSON lines. While it runs, a line is the number of rows that are done. The last line has the seconds without
+start-up, and the rows of these seconds; on Spark they are those of all batches but the first.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 A reader keeps one number: that of the last event that it has. `since` gives the events after it. So a reader costs the
 feed nothing, and may come late, stay away or vanish.
 
-Memory is bounded. When there are too many samples, neighbours among the older half are merged: counts are added up, so
-a late reader sees the whole run, the beginning of it in less detail. Of the other events the newest are kept; how many
-were dropped is told by a note. Every method may be called by any thread; one thread publishes.
+Memory is bounded. When there are too many samples, neighbours among the older half are merged and their counts added
+up. So a late reader sees the whole run, its beginning in less detail. Only the newest of the other events are kept; a
+note says how many were dropped. Any thread may call any method; one thread publishes.
 """
 
 from __future__ import annotations

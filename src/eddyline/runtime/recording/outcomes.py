@@ -1,20 +1,20 @@
-"""What came of decisions: the verdicts of the engine, and measurements before and after routes and plans changed.
+"""The outcomes of decisions: verdicts of the engine, and measurements before and after a change of route or plan.
 
-A verdict of the engine (`Decision.paid`) belongs to the newest decision before it about the same thing.
+A verdict of the engine (`Decision.paid`) belongs to the newest earlier decision about the same thing.
 
-For a new route the microseconds per tuple of the rest of the route are measured: of the old route in the last `SHORT`
-seconds before the decision, because a route is mostly left soon after the data has changed, and of the new one for
-`STRETCH` seconds. For a new plan it is the CPU of the slots per row, over `STRETCH` seconds before the decision and
-after the migration. The optimizer's own trial of a plan, which takes changes of the data into account, comes later and
-counts more; if it decides nothing, the measurement stays the verdict, and its text says so. Rows per second before and
-after are told in both cases.
+For a new route we measure the microseconds per tuple of the rest of the route. The old route is measured in the last
+`SHORT` seconds before the decision only, because a route is mostly left soon after the data has changed. The new one is
+measured for `STRETCH` seconds. For a new plan we measure the CPU of the slots per row, for `STRETCH` seconds before the
+decision and for `STRETCH` seconds after the migration. Later the optimizer's own trial of the plan may give a verdict.
+It takes changes of the data into account, so it replaces the measurement. If the trial decides nothing, the measurement
+stays the verdict, and its text says so. An outcome always has the rows per second before and after.
 
 The rule: a change paid if it is cheaper than before by two standard errors of the measurements (over looks) and by 1 %.
 It did not pay if it is dearer by as much, for a route also than what the old route would have cost by the estimate.
 Otherwise nobody can tell.
 
-Where another decision about the same thing comes first, the outcome says so. Of a route nobody can tell if the plan
-changed in the time that is measured: the difference may be the plan's.
+If another decision about the same thing comes before the end of the measurement, the outcome says so. If the plan
+changed while a route was measured, nobody can tell whether the route paid: the plan may be the reason.
 """
 
 from __future__ import annotations

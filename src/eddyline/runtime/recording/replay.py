@@ -1,4 +1,4 @@
-"""The events of a record for a page, and in the pace of the run."""
+"""Gives the events of a record: marked as a replay, and at the pace of the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers and reasons of a record, for people."""
+"""Formats numbers and reasons of a record for display."""
 
 from __future__ import annotations
 

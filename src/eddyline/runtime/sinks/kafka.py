@@ -1,10 +1,10 @@
 """A Kafka topic as a sink.
 
-With a checkpoint each batch is one transaction, which also keeps the number of the batch (kafka_writer.py): consumers
-that read committed messages see a whole batch or nothing of it, and a batch that comes again is left out. One process,
-the driver, writes the transaction, after the commit of the batch: a transaction that tasks wrote before the commit
-could not be finished by another process if the driver died in between, because Kafka ends the transaction of a producer
-that is gone. Without a checkpoint messages are written by an idempotent producer as they come.
+With a checkpoint each batch is one transaction, which also stores the number of the batch (kafka_writer.py). So
+consumers that read committed messages see a whole batch or nothing of it, and a batch that comes again is left out. The
+driver writes the transaction, after the commit of the batch. Tasks could not write it before the commit: Kafka ends the
+transaction of a producer that is gone, so if the driver died in between, no other process could finish it. Without a
+checkpoint an idempotent producer writes messages as they come.
 """
 
 from __future__ import annotations

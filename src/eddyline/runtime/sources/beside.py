@@ -1,6 +1,6 @@
-"""What is known of rows besides their text: columns that come from elsewhere, and a place for people to find a row.
+"""Facts about rows that are not in their text: columns from another place, and the place of a row for error messages.
 
-The messages of a topic have both. Readers of text carry them along where they cut, filter and drop rows.
+The messages of a topic have both. Readers of text cut, filter and drop these facts together with the rows.
 """
 
 from __future__ import annotations
