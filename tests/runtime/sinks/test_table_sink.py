@@ -20,7 +20,7 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 from eddyline import faults
-from eddyline.errors import EddylineError, JobError, ScriptError
+from eddyline.errors import EddylineError, JobError, ScriptError, SettingError
 from eddyline.runtime.reporting.summary import Summary
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
@@ -215,6 +215,39 @@ def test_an_old_copy_of_a_checkpoint(in_folder: Path, system: System, dying: Cal
     run(system.script, batch_rows=100)
     with pytest.raises(EddylineError, match=r"holds batch \d+ of this job, .* of batch 2: the checkpoint is an old"):
         run(system.script, "old", batch_rows=100)
+
+
+def test_another_sink_while_rows_wait(in_folder: Path, expected: list[str], dying: Callable[[str, int], None]) -> None:
+    lake = System("USING delta OPTIONS (path 'out')", delta_rows).script
+    files = System("USING parquet OPTIONS (path 'files')", list).script
+    dying("after commit", 3)
+    with pytest.raises(Dead):
+        run(lake, batch_rows=200)
+    faults.inject(None)
+    with pytest.raises(SettingError, match="before the sink of results had the rows of batch 2; run the job once more"):
+        run(files, batch_rows=200)
+    assert not list(in_folder.glob("files/part-*"))
+    dying("after commit", 2)
+    with pytest.raises(Dead):
+        run(System("USING delta OPTIONS (path 'other')", list).script, batch_rows=200)  # a sink of this kind gets them
+    faults.inject(None)
+    dying("sink: before rows are handed over", 2)
+    with pytest.raises(Dead):
+        run(lake, batch_rows=200)
+    faults.inject(None)
+    run(lake, batch_rows=200)
+    assert in_order([*delta_rows(), *delta_rows("other")]) == expected
+
+
+def test_another_sink_where_no_row_waits(
+    in_folder: Path, expected: list[str], dying: Callable[[str, int], None]
+) -> None:
+    dying("before decide", 4)
+    with pytest.raises(Dead):
+        run(System("USING delta OPTIONS (path 'out')", delta_rows).script, batch_rows=200)
+    faults.inject(None)
+    run(System("USING parquet OPTIONS (path 'files')", list).script, batch_rows=200)
+    assert in_order([*delta_rows(), *pl.read_parquet("files/part-*").to_dicts()]) == expected
 
 
 def test_two_jobs_write_to_one_table(system: System, expected: list[str]) -> None:

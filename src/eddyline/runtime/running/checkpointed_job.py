@@ -163,6 +163,8 @@ class CheckpointedJob:
             sink.check(None if last is None else last.batch)
             if self.temporary and not follow:
                 sink.keep_until_the_end()
+        if last is not None:
+            self._check_owed(last)
         self._deliveries.check(None if last is None else last.batch)
         home, published = self.home, _Published(self.sinks, self._deliveries.outlets)
         self._silence = silence = Silence(home.streams, home.settings.idle_timeout)
@@ -173,6 +175,17 @@ class CheckpointedJob:
         if self.commit.finished:
             self.end()  # an earlier run may have failed before this step
         return self.coordinator
+
+    def _check_owed(self, last: Commit) -> None:
+        """SettingError if rows of the newest commit wait for a sink, and now another kind of sink is in its place: the
+        new sink would never get these rows."""
+        for staged in last.owed:
+            waits = staged.outlet not in self._deliveries.outlets
+            if waits and any(self.checkpoint.store.exists(file) for file in staged.files):
+                raise SettingError(
+                    f"the last run failed before the sink of {staged.outlet.name} had the rows of batch {last.batch};"
+                    " run the job once more with the sink that it had, and change the sink after that"
+                )
 
     def _hold(self) -> None:
         if self._temporary is None:

@@ -55,7 +55,7 @@ class Deliveries:
         if len(missing) == len(files):
             return
         owner = self._owner(outlet)
-        if missing and (owner is None or (sink.newest_batch(owner) or -1) < batch):
+        if missing and (owner is None or (newest := sink.newest_batch(owner)) is None or newest < batch):
             raise JobError(f"the checkpoint is damaged: {missing[0]} is missing, and {sink.name} lacks batch {batch}")
 
         def rows() -> Iterator[pa.RecordBatch]:
