@@ -179,6 +179,8 @@ def test_start_and_end(kafka: KafkaBroker, open_: Callable[..., KafkaSource]) ->
     send(kafka, topic, [(n % 2, n, row(n)) for n in range(10)])
     assert values(open_(topic, ", start '2026-01-01 00:00:05'").read(WANTED)) == [5, 6, 7, 8, 9]
     assert values(open_(topic, ", start '2026-01-02'").read(WANTED)) == []
+    for early in ("1960-01-01", "1969-12-31 23:59:59.999"):
+        assert sorted(values(open_(topic, f", start '{early}'").read(WANTED))) == list(range(10))
     source, latest = open_(topic), open_(topic, ", start 'latest'", follow=True)
     begin, at = source.plan(BEGINNING, 5), latest.plan(BEGINNING, 5)
     send(kafka, topic, [(0, 10, row(10))])
@@ -298,6 +300,14 @@ def test_retention_is_noticed(kafka: KafkaBroker, open_: Callable[..., KafkaSour
     assert values(open_(topic).read(WANTED)) == [4, 5, 6, 7, 8, 9]
     with pytest.raises(JobError, match=r"ends at offset 10, but was read up to 99: it is not the topic that it was$"):
         open_(topic, sleep=lambda _: None).plan({f"{topic}/0": 99}, 1)
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_partition_that_is_gone(kafka: KafkaBroker, open_: Callable[..., KafkaSource], follow: bool) -> None:
+    topic = kafka.create(partitions=1)
+    send(kafka, topic, [(0, n, row(n)) for n in range(3)])
+    with pytest.raises(JobError, match=rf"there is no partition 1 of topic {topic} any more$"):
+        open_(topic, follow=follow).plan({f"{topic}/0": 1, f"{topic}/1": 1}, 10)
 
 
 JOIN = """

@@ -126,13 +126,13 @@ class KafkaSource:
         self._look()
         new = [key for key in self._partitions if key not in start]
         end = self._first(new, {partition_of(key)[0] for key in start}) | dict(start)
-        until = {k: self._ends[k] if self._targets is None else self._targets.get(k, start[k]) for k in start}
-        more = {key: (start[key], until[key]) for key in start if until[key] > start[key]}
+        ends = self._ends if self._targets is None else self._targets
+        more = {key: (at, ends[key]) for key, at in start.items() if ends.get(key, at) > at}
         self._check_nothing_lost(start, more)
         if more:
             latest = round((time.time() + _CLOCKS) * 1000)
-            ends, self._moment = cut(more, limit, self._moment, latest, self._cluster.offsets)
-            end |= ends
+            cuts, self._moment = cut(more, limit, self._moment, latest, self._cluster.offsets)
+            end |= cuts
         return {key: end[key] for key in sorted(end)}
 
     def ended(self, end: PartitionOffsets) -> bool:
@@ -267,7 +267,7 @@ class KafkaSource:
 def _start(text: str) -> int:
     if text.lower() in ("earliest", "latest"):
         return BEGINNING_OF_LOG if text.lower() == "earliest" else END
-    return instant(text, "option start is earliest, latest or a time; it") // 1000
+    return max(0, instant(text, "option start is earliest, latest or a time; it") // 1000)  # -1 is END
 
 
 def _rows(options: Options, declaration: Declaration) -> MessageRows:
