@@ -78,7 +78,8 @@ def test_avro_can_be_read_back() -> None:
             "n": pa.array([Decimal("1.25"), None], pa.decimal128(10, 2)),
             "l": pa.array([["x", None], None], pa.list_(pa.string())),
             "r": pa.array([{"a": 1, "b": [{"c": True}]}, None]),
-            "m": pa.array([[("x", 1)], None], pa.map_(pa.string(), pa.int64())),
+            "m": pa.array([[("x", 1)], []], pa.map_(pa.string(), pa.int64())),
+            "o": pa.array([[[]], None], pa.list_(pa.map_(pa.string(), pa.int64()))),
         }
     )
     schema = record_schema(batch.schema)
@@ -87,7 +88,8 @@ def test_avro_can_be_read_back() -> None:
         for value in made(batch, format="avro").values(batch)
     ]
     want = batch.to_pylist()
-    want[0]["m"] = {"x": 1}
+    want[0] |= {"m": {"x": 1}, "o": [{}]}
+    want[1]["m"] = {}
     assert read == want
 
 
@@ -112,6 +114,9 @@ def test_what_is_refused(given: dict[str, str], message: str) -> None:
 def test_avro_names() -> None:
     with pytest.raises(SettingError, match='avro has no field named "a b"; give the column another name with AS'):
         record_schema(pa.schema([("a b", pa.int64())]))
+    inner = pa.struct([("x", pa.int64())])
+    with pytest.raises(SettingError, match=r"avro cannot hold these columns \(redefined named type: row_a_b\)"):
+        record_schema(pa.schema([("a", pa.struct([("b", inner)])), ("a_b", inner)]))
 
 
 def test_messages_for_the_client() -> None:

@@ -57,6 +57,15 @@ def _names(folder: Path) -> list[str]:
     return sorted([match[1] + match[3] for match in ours] + [n for n in names if n not in {m[0] for m in ours}])
 
 
+def test_intervals_in_lists_are_written_as_others() -> None:
+    times, months = pa.array([5, None], pa.duration("us")), pa.array([(14, -1, 0), None], pa.month_day_nano_interval())
+    plain = [json.loads(line) for line in lines(pa.record_batch({"t": times, "m": months})).to_pylist()]
+    lists = [pa.ListArray.from_arrays([0, 2], array) for array in (times, months)]
+    nested = json.loads(lines(pa.record_batch(lists, names=["t", "m"]))[0].as_py())
+    assert nested == {name: [row[name] for row in plain] for name in ("t", "m")}
+    assert nested["m"] == ["1 year 2 months -1 day", None]
+
+
 def test_json_lines() -> None:
     rows = [json.loads(line) for line in lines(_BATCH).to_pylist()]
     assert rows[0] == {

@@ -22,9 +22,15 @@ def record_schema(schema: pa.Schema) -> dict[str, Any]:
     """The Avro schema of rows; SettingError for a column that Avro cannot hold, or if fastavro is missing."""
     try:
         import fastavro
+        from fastavro.schema import SchemaParseException
     except ModuleNotFoundError as error:
         raise SettingError(f"avro needs fastavro ({error}); type: pip install 'eddyline[kafka]'") from None
-    parsed: Any = fastavro.parse_schema(_record("row", list(schema)))
+    try:
+        parsed: Any = fastavro.parse_schema(_record("row", list(schema)))
+    except SchemaParseException as error:  # two records of one name, for example
+        raise SettingError(
+            f"avro cannot hold these columns ({error}); give one of them another name with AS, or another type"
+        ) from None
     return dict(parsed)
 
 
@@ -36,18 +42,21 @@ def records(batch: pa.RecordBatch, schema: Any) -> list[bytes]:
     for row in batch.to_pylist():
         out.seek(0)
         out.truncate()
-        fastavro.schemaless_writer(out, schema, _filled(row))
+        filled = {field.name: _filled(row[field.name], field.type) for field in batch.schema}
+        fastavro.schemaless_writer(out, schema, filled)
         found.append(out.getvalue())
     return found
 
 
-def _filled(value: Any) -> Any:
+def _filled(value: Any, type_: pa.DataType) -> Any:
     """Maps of Arrow are lists of pairs; fastavro wants dictionaries."""
-    if isinstance(value, dict):
-        return {key: _filled(item) for key, item in value.items()}
-    if isinstance(value, list) and value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
-        return {key: _filled(item) for key, item in value}
-    return [_filled(item) for item in value] if isinstance(value, list) else value
+    if value is None:
+        return None
+    if pa.types.is_map(type_):
+        return {key: _filled(item, type_.item_type) for key, item in value}
+    if pa.types.is_struct(type_):
+        return {field.name: _filled(value[field.name], field.type) for field in type_}
+    return [_filled(item, type_.value_type) for item in value] if isinstance(value, list) else value
 
 
 def _record(name: str, fields: list[pa.Field]) -> dict[str, Any]:

@@ -87,4 +87,6 @@ def _plain(value: Any, type_: pa.DataType) -> Any:
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, float):
         return value if math.isfinite(value) else _NO_NUMBERS[str(value)]
+    if pa.types.is_duration(type_) or pa.types.is_interval(type_):
+        return as_text(pa.array([value], type_))[0].as_py()
     return value if isinstance(value, bool | int) else str(value)
