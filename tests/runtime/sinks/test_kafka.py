@@ -141,3 +141,22 @@ def test_more_messages_than_the_client_holds(kafka: KafkaBroker, monkeypatch: py
         made.add(read[0], owner, 0)
         assert sorted(json.loads(value or b"")["k"] for value in committed(kafka, name)) == list(range(1000))
         made.close()
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_the_topic_says_what_is_too_large(kafka: KafkaBroker, owned: bool) -> None:
+    name = kafka.create(max_message_bytes=3_000_000)
+    owner = BatchOwner(name, "results") if owned else None
+    made = topic(kafka, name, compression="none")
+    if owner is not None:
+        made.begin(owner, None)
+    for batch, size in enumerate((2_000_000, 4_000_000)):
+        large = pa.record_batch({"k": [1], "s": ["x" * size], "at": [_WHEN]}, schema=_ROWS.schema)
+        if size < 3_000_000:
+            made.add(lambda: iter([large]), owner, batch)
+        else:
+            with pytest.raises(JobError, match=f"the Kafka topic {name} .*Message size too large"):
+                made.add(lambda: iter([large]), owner, batch)
+    made.close()
+    (value,) = committed(kafka, name)
+    assert len(value or b"") > 2_000_000

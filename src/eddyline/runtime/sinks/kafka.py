@@ -169,6 +169,7 @@ class KafkaTopic:
             "partitioner": "murmur2_random",  # as Kafka's own clients
             "linger.ms": 20,
             "queue.buffering.max.messages": _QUEUE,
+            "message.max.bytes": 1_000_000_000,  # the topic says what is too large
             "delivery.report.only.error": True,
         }
 
