@@ -19,8 +19,10 @@ from eddyline.errors import SettingError
 ENDING = "_env"
 _PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*:[^/?#]*@")
 """A URL with a password."""
-_KEY = re.compile(r"secret|password|token$|credential$|account_key$|access_key$")
-"""The end of a key whose value is a secret."""
+_KEY = re.compile(
+    r"secret|password|(token|credential|connection_string|authorization|(account|access|sas|api)_key)$"
+)
+"""The end of a key whose value is a secret, with _ for -."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -34,7 +36,7 @@ def check_no_secret(declaration: Declaration) -> None:
             raise SettingError(
                 f"{written} is the name of an environment variable, as in {key} 'MY_SECRET', not its value"
             )
-        if _KEY.search(key.rpartition(".")[2]) and not key.endswith(ENDING):
+        if _KEY.search(key.rpartition(".")[2].replace("-", "_")) and not key.endswith(ENDING):
             raise SettingError(
                 f"{written} looks like a secret; put the value in an environment variable and write {key}{ENDING}"
             )
@@ -69,3 +71,15 @@ def revealed(options: Mapping[str, str]) -> dict[str, str]:
         key.removesuffix(ENDING): secret(key, value) if key.endswith(ENDING) else value
         for key, value in options.items()
     }
+
+
+def concealed(text: str, options: Mapping[str, str]) -> str:
+    """A library's message with *** in place of the values of the variables that options name.
+
+    >>> concealed("no such region: here", {"region": "here"})
+    'no such region: here'
+    """
+    for key, variable in options.items():
+        if key.endswith(ENDING) and (value := os.environ.get(variable, "").rstrip("/")):
+            text = text.replace(value, "***")
+    return text

@@ -145,6 +145,8 @@ def test_partitions(tmp_path: Path) -> None:
     ):
         with pytest.raises(SettingError, match=message):
             table(tmp_path / "new", partition_by=wrong)
+    with pytest.raises(SettingError, match="a Delta table cannot be divided by bytes, as b has"):
+        table(tmp_path / "new", pa.schema([("b", pa.binary()), ("k", pa.int64())]), partition_by=("b",))
 
 
 def test_other_columns_are_refused_or_merged(tmp_path: Path) -> None:
@@ -184,6 +186,7 @@ SCRIPT = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 
         ("(path 'o', storge.region 'x')", "delta has no option 'storge.region'"),
         ("()", r"delta needs an option path, as in OPTIONS \(path 'lake/out'\)"),
         ("(path 'o', storage.aws_secret_access_key 'x')", "sink o: option storage.aws_secret_access_key looks like a"),
+        ("(path 'o', storage.sas_key 'x')", "sink o: option storage.sas_key looks like a secret"),
         ("(path 'o', storage.token_env 'NO_SUCH')", "names the environment variable NO_SUCH, which is not set"),
     ],
 )

@@ -105,11 +105,13 @@ def test_types_and_partitions(tmp_path: Path) -> None:
         "clock": (pa.array([time(1, 2, 3)]), time(1, 2, 3)),
         "word": (pa.array(["x"]).dictionary_encode(), "x"),
         "list": (pa.array([[1, None]]), [1, None]),
+        "bytes": (pa.array([[255, None]], pa.list_(pa.uint8())), [255, None]),
         "struct": (pa.array([{"a": 1, "b": "x"}]), {"a": 1, "b": "x"}),
         "nothing": (pa.array([None], pa.int32()), None),
     }
     given = pa.record_batch([array for array, _ in columns.values()], names=list(columns))
     add(table(tmp_path, given.schema, ("word",)), 0, given)
+    table(tmp_path, given.schema)  # its own columns fit
     assert rows(tmp_path) == [{name: value for name, (_, value) in columns.items()}]
     assert list((tmp_path / "lake").rglob("word=x"))
     with pytest.raises(SettingError, match="has PARTITION BY word; write the same"):
@@ -144,6 +146,8 @@ SCRIPT = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 
         ("table 'x'", "option table has a namespace, as in 'lake.x'"),
         ("table 'lake.x'", "the Iceberg table lake.x does not exist; create 'true' makes it"),
         ("table 'lake.x', catalog.token 'y'", "sink o: option catalog.token looks like a secret"),
+        ("table 'lake.x', \"catalog.adls.account-key\" 'y'", "option catalog.adls.account-key looks like a secret"),
+        ("table 'lake.x', catalog.header.authorization 'y'", "catalog.header.authorization looks like a secret"),
         ("table 'lake.x', mode 'upsert'", "option mode is append, not 'upsert'"),
         ("table 'lake.x', catalog.uri 'sqlite:////nowhere/x.db'", "cannot read the Iceberg table lake.x in the cat"),
     ],
@@ -153,3 +157,12 @@ def test_wrong_options(options: str, message: str, tmp_path: Path) -> None:
     text = ", ".join([*([options] if options else []), *given])
     with pytest.raises((ScriptError, SettingError), match=message):
         prepare(f"{SCRIPT} USING iceberg OPTIONS ({text}); INSERT INTO o SELECT k FROM s")
+
+
+@pytest.mark.parametrize("more", [{}, {"catalog.type": "rest"}])
+def test_a_secret_is_not_in_messages(more: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_URI", "mysqlx://ann:hunter2@db/lake/")
+    given = {"table": "lake.out", "catalog.uri_env": "LAKE_URI", **more}
+    with pytest.raises(SettingError, match=r"cannot read the Iceberg table lake.out in the catalog .*\*\*\*") as caught:
+        open_table(Options("iceberg", given), (), NUMBERS).check()
+    assert "hunter2" not in str(caught.value)

@@ -184,7 +184,7 @@ class CheckpointedJob:
             if waits and any(self.checkpoint.store.exists(file) for file in staged.files):
                 raise SettingError(
                     f"the last run failed before the sink of {staged.outlet.name} had the rows of batch {last.batch};"
-                    " run the job once more with the sink that it had, and change the sink after that"
+                    " run the job once more with the sink that it had, or with another table or topic"
                 )
 
     def _hold(self) -> None:

@@ -7,7 +7,7 @@ once, Delta refuses the second. Appends of other writers do not conflict with ou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import deltalake
@@ -16,7 +16,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from eddyline.errors import JobError, SettingError
 from eddyline.runtime.options import Options
-from eddyline.runtime.secrets import revealed
+from eddyline.runtime.secrets import concealed, revealed
 from eddyline.runtime.sinks.sink import BatchOwner, ReadRows
 from eddyline.runtime.sinks.table_sink import tries
 from eddyline.runtime.sinks.table_types import TableTypes, check_partitions, column_of, fitted
@@ -37,8 +37,8 @@ class DeltaOptions:
     merge: bool = False
     """Whether columns that the table lacks are added to it."""
     partition_by: tuple[str, ...] = ()
-    storage: dict[str, str] = field(default_factory=dict, repr=False)
-    """Options of the object store, secrets too."""
+    storage: Mapping[str, str] = field(default_factory=dict)
+    """Options of the object store; for secrets the names of environment variables."""
 
     @staticmethod
     def read(options: Options, partition_by: Sequence[str] = ()) -> DeltaOptions:
@@ -47,7 +47,7 @@ class DeltaOptions:
         options.choice("mode", ("append",))
         create = options.flag("create", True)
         merge = options.choice("schema_evolution", ("refuse", "merge")) == "merge"
-        storage = revealed(options.under("storage"))
+        storage = options.under("storage")
         options.done()
         return DeltaOptions(path, create, merge, tuple(partition_by), storage)
 
@@ -56,12 +56,15 @@ class DeltaLakeTable:
     """A table of Delta Lake that results are added to."""
 
     def __init__(self, options: DeltaOptions, schema: pa.Schema) -> None:
-        """SettingError for columns that Delta cannot hold."""
+        """SettingError for columns that Delta cannot hold, or if a variable with a secret is not set."""
         self._options, self._schema = options, _TYPES.schema(schema)
-        self._storage = options.storage or None
+        self._storage = revealed(options.storage) or None
         self._partition_by = [column_of(name, self._schema) for name in options.partition_by]
         if self._schema.names and len(self._partition_by) == len(self._schema.names):
             raise SettingError("PARTITION BY names all columns; leave one for the files")
+        for name in self._partition_by if self._schema.names else ():
+            if pa.types.is_binary(self._schema.field(name).type):  # delta-rs reads them back as other bytes
+                raise SettingError(f"a Delta table cannot be divided by bytes, as {name} has; write PARTITION BY without it")
         self._table: deltalake.DeltaTable | None = None
 
     @property
@@ -93,7 +96,7 @@ class DeltaLakeTable:
                     storage_options=self._storage,
                 )
             except Exception as error:  # delta-rs raises plain exceptions too
-                raise JobError(f"cannot make {self.name}: {why(error)}") from None
+                raise JobError(f"cannot make {self.name}: {self._why(error)}") from None
 
     def newest(self, owner: BatchOwner) -> int | None:
         """The newest batch of this owner in the table."""
@@ -101,7 +104,7 @@ class DeltaLakeTable:
         try:
             return None if table is None else table.transaction_version(owner.name)
         except DeltaError as error:
-            raise JobError(f"cannot read {self.name}: {why(error)}") from None
+            raise JobError(f"cannot read {self.name}: {self._why(error)}") from None
 
     def add(self, rows: ReadRows, owner: BatchOwner | None, batch: int) -> None:
         """Add rows and the number of their batch in one commit, unless the table has the batch."""
@@ -114,7 +117,7 @@ class DeltaLakeTable:
             except CommitFailedError as error:
                 self._table = None
                 if is_last:
-                    raise JobError(f"cannot write to {self.name}: {why(error)}") from None
+                    raise JobError(f"cannot write to {self.name}: {self._why(error)}") from None
 
     def close(self) -> None:
         """There is no connection."""
@@ -139,7 +142,7 @@ class DeltaLakeTable:
         except SettingError as error:
             raise JobError(str(error)) from None
         except (DeltaError, pa.ArrowException, OSError) as error:
-            raise JobError(f"cannot write to {self.name}: {why(error)}") from None
+            raise JobError(f"cannot write to {self.name}: {self._why(error)}") from None
 
     def _found(self) -> deltalake.DeltaTable | None:
         """The table as it is now; None if there is none. SettingError if it cannot be reached."""
@@ -149,12 +152,16 @@ class DeltaLakeTable:
             elif deltalake.DeltaTable.is_deltatable(self._options.path, self._storage):
                 self._table = deltalake.DeltaTable(self._options.path, storage_options=self._storage)
         except Exception as error:  # delta-rs raises plain exceptions too
-            raise SettingError(f"cannot read {self.name}: {why(error)}", "option path") from None
+            raise SettingError(f"cannot read {self.name}: {self._why(error)}", "option path") from None
         return self._table
 
     def _fitting(self, table: deltalake.DeltaTable) -> pa.Schema:
         """The columns of results with the types of the table; SettingError if the table has other columns."""
         return _TYPES.matched(self.name, self._schema, pa.schema(table.schema().to_arrow()), self._options.merge)
+
+    def _why(self, error: Exception) -> str:
+        """The error in one line, without secrets."""
+        return concealed(why(error), self._options.storage)
 
 
 def open_table(options: Options, partition_by: Sequence[str], schema: pa.Schema) -> DeltaLakeTable:

@@ -8,7 +8,7 @@ without looking, so its own repetition is turned off.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from pyiceberg.table import Table, TableProperties
 
 from eddyline.errors import JobError, SettingError
 from eddyline.runtime.options import Options
-from eddyline.runtime.secrets import revealed
+from eddyline.runtime.secrets import concealed, revealed
 from eddyline.runtime.sinks.sink import BatchOwner, ReadRows
 from eddyline.runtime.sinks.table_sink import tries
 from eddyline.runtime.sinks.table_types import TableTypes, check_partitions, column_of, fitted
@@ -41,8 +41,8 @@ class IcebergOptions:
     merge: bool = False
     """Whether columns that the table lacks are added to it."""
     partition_by: tuple[str, ...] = ()
-    properties: dict[str, str] = field(default_factory=dict, repr=False)
-    """Properties of the catalog, secrets too."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Properties of the catalog; for secrets the names of environment variables."""
 
     @staticmethod
     def read(options: Options, partition_by: Sequence[str] = ()) -> IcebergOptions:
@@ -54,7 +54,8 @@ class IcebergOptions:
         options.choice("mode", ("append",))
         create = options.flag("create", False)
         merge = options.choice("schema_evolution", ("refuse", "merge")) == "merge"
-        properties = revealed(options.under("catalog"))
+        properties = options.under("catalog")
+        revealed(properties)  # SettingError if a variable is not set
         options.done()
         return IcebergOptions(table, catalog, create, merge, tuple(partition_by), properties)
 
@@ -102,7 +103,7 @@ class IcebergTable:
                 with table.update_schema() as update:
                     update.union_by_name(self._schema)
         except Exception as error:  # catalogs raise errors of their libraries
-            raise JobError(f"cannot make {self.name}: {why(error)}") from None
+            raise JobError(f"cannot make {self.name}: {self._why(error)}") from None
 
     def newest(self, owner: BatchOwner) -> int | None:
         """The newest batch of this owner in the table."""
@@ -122,11 +123,11 @@ class IcebergTable:
                 return
             except CommitFailedException as error:
                 if is_last:
-                    raise JobError(f"cannot write to {self.name}: {why(error)}") from None
+                    raise JobError(f"cannot write to {self.name}: {self._why(error)}") from None
             except SettingError as error:
                 raise JobError(str(error)) from None
             except Exception as error:  # catalogs and file systems raise errors of their libraries
-                raise JobError(f"cannot write to {self.name}: {why(error)}") from None
+                raise JobError(f"cannot write to {self.name}: {self._why(error)}") from None
 
     def close(self) -> None:
         """End the connection to the catalog."""
@@ -152,19 +153,23 @@ class IcebergTable:
         """The table as it is now; None if there is none. SettingError if the catalog cannot be reached."""
         try:
             if self._catalog is None:
-                self._catalog = load_catalog(self._options.catalog, **self._options.properties)
+                self._catalog = load_catalog(self._options.catalog, **revealed(self._options.properties))
             return self._catalog.load_table(self._options.table)
         except NoSuchTableError:
             return None
         except Exception as error:  # catalogs raise errors of their libraries
             raise SettingError(
-                f"cannot read {self.name} in the catalog '{self._options.catalog}': {why(error)}", "option catalog"
+                f"cannot read {self.name} in the catalog '{self._options.catalog}': {self._why(error)}", "option catalog"
             ) from None
 
     def _fitting(self, table: Table) -> pa.Schema:
         """The columns of results with the types of the table; SettingError if the table has other columns."""
         there = table.schema().as_arrow()
         return _TYPES.matched(self.name, self._schema, there, self._options.merge)
+
+    def _why(self, error: Exception) -> str:
+        """The error in one line, without secrets."""
+        return concealed(why(error), self._options.properties)
 
 
 def open_table(options: Options, partition_by: Sequence[str], schema: pa.Schema) -> IcebergTable:

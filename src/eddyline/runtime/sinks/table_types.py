@@ -79,7 +79,7 @@ class TableTypes:
         if _T.is_dictionary(type_):
             return nested(type_.value_type)
         if type_ in _WIDER:
-            return _WIDER[type_]
+            return nested(_WIDER[type_])
         if _T.is_signed_integer(type_):
             return max(type_, self.smallest, key=lambda t: t.bit_width)
         if _T.is_timestamp(type_):
