@@ -19,9 +19,7 @@ from eddyline.errors import SettingError
 ENDING = "_env"
 _PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*:[^/?#]*@")
 """A URL with a password."""
-_KEY = re.compile(
-    r"secret|password|(token|credential|connection_string|authorization|(account|access|sas|api)_key)$"
-)
+_KEY = re.compile(r"secret|password|(token|credential|connection_string|authorization|(account|access|sas|api)_key)$")
 """The end of a key whose value is a secret, with _ for -."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -150,13 +150,13 @@ def test_the_topic_says_what_is_too_large(kafka: KafkaBroker, owned: bool) -> No
     made = topic(kafka, name, compression="none")
     if owner is not None:
         made.begin(owner, None)
-    for batch, size in enumerate((2_000_000, 4_000_000)):
-        large = pa.record_batch({"k": [1], "s": ["x" * size], "at": [_WHEN]}, schema=_ROWS.schema)
-        if size < 3_000_000:
-            made.add(lambda: iter([large]), owner, batch)
-        else:
-            with pytest.raises(JobError, match=f"the Kafka topic {name} .*Message size too large"):
-                made.add(lambda: iter([large]), owner, batch)
+    fits, large = (
+        pa.record_batch({"k": [1], "s": ["x" * size], "at": [_WHEN]}, schema=_ROWS.schema)
+        for size in (2_000_000, 4_000_000)
+    )
+    made.add(lambda: iter([fits]), owner, 0)
+    with pytest.raises(JobError, match=f"the Kafka topic {name} .*Message size too large"):
+        made.add(lambda: iter([large]), owner, 1)
     made.close()
     (value,) = committed(kafka, name)
     assert len(value or b"") > 2_000_000

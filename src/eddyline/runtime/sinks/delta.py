@@ -64,7 +64,9 @@ class DeltaLakeTable:
             raise SettingError("PARTITION BY names all columns; leave one for the files")
         for name in self._partition_by if self._schema.names else ():
             if pa.types.is_binary(self._schema.field(name).type):  # delta-rs reads them back as other bytes
-                raise SettingError(f"a Delta table cannot be divided by bytes, as {name} has; write PARTITION BY without it")
+                raise SettingError(
+                    f"a Delta table cannot be divided by bytes, as {name} has; leave it out of PARTITION BY"
+                )
         self._table: deltalake.DeltaTable | None = None
 
     @property

@@ -158,9 +158,8 @@ class IcebergTable:
         except NoSuchTableError:
             return None
         except Exception as error:  # catalogs raise errors of their libraries
-            raise SettingError(
-                f"cannot read {self.name} in the catalog '{self._options.catalog}': {self._why(error)}", "option catalog"
-            ) from None
+            where = f"{self.name} in the catalog '{self._options.catalog}'"
+            raise SettingError(f"cannot read {where}: {self._why(error)}", "option catalog") from None
 
     def _fitting(self, table: Table) -> pa.Schema:
         """The columns of results with the types of the table; SettingError if the table has other columns."""
