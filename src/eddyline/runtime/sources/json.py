@@ -15,7 +15,7 @@ import pyarrow.json as pjson
 from eddyline.bound.inferred_text import from_file
 from eddyline.errors import CorruptFile, JobError, SettingError
 from eddyline.runtime.sources.inference import inferred
-from eddyline.runtime.sources.json_text import JsonText
+from eddyline.runtime.sources.json_text import JsonText, begin_as_objects
 from eddyline.runtime.sources.paths import files, filled, why
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, text_piece
 
@@ -96,7 +96,10 @@ def _inferred(paths: Sequence[Path]) -> pa.Schema:
 
 def _infer(path: Path, lines: list[bytes]) -> pa.Schema:
     """The schema of the first block without the lines that are not JSON objects."""
+    complaint = "none is an object"
     for candidate in (lines, [line for line in lines if _is_object(line)]):
+        if not begin_as_objects(candidate):  # Arrow must not see others
+            continue
         try:
             table_of = functools.partial(_table_of, b"\n".join(candidate))
             return inferred(table_of([]), table_of, lambda row: path.name, csv=False)

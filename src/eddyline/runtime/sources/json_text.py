@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from eddyline.runtime.sources.paths import why
 from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows, no_rows
 from eddyline.runtime.sources.text import is_utf8
 
+_FIRST = itemgetter(0)
 _SMALL = 64
 _HALVINGS = 64
 """After this many refusals in one list the rest of it is read line by line: halving would cost more than it saves."""
@@ -115,7 +117,10 @@ def _text(value: Any) -> str | None:
 
 
 def _quickly(lines: Sequence[bytes], schema: pa.Schema, columns: Sequence[str]) -> pa.Table | None:
-    """The lines as Arrow parses them; None if Arrow cannot, or finds a number of rows other than that of lines."""
+    """The lines as Arrow parses them; None if Arrow cannot, or finds a number of rows other than that of lines, or must
+    not see them: null is a row to Arrow, and the process crashes if it is the first."""
+    if not begin_as_objects(lines):
+        return None
     fields = [pa.field(name, _wire_type(schema.field(name).type)) for name in columns]
     options = pjson.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
     block = b"\n".join(lines)
@@ -127,6 +132,17 @@ def _quickly(lines: Sequence[bytes], schema: pa.Schema, columns: Sequence[str]) 
     except pa.ArrowException:
         return None
     return table if table.num_rows == len(lines) else None
+
+
+def begin_as_objects(lines: Sequence[bytes]) -> bool:
+    """Whether all lines begin as objects do; a compiled loop if there is no space before them.
+
+    >>> begin_as_objects([b'{"a": 1}', b' {}']), begin_as_objects([b'{"a": 1}', b"null"])
+    (True, False)
+    """
+    if all(lines) and set(map(_FIRST, lines)) == {ord("{")}:
+        return True
+    return all(line.lstrip().startswith(b"{") for line in lines)
 
 
 def _wire_type(type_: pa.DataType) -> pa.DataType:
