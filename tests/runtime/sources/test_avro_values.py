@@ -76,16 +76,19 @@ def test_a_schema_in_the_script(tmp_path: Any) -> None:
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[str]]]:
-    """A registry with three schemas, behind a password; its address and the paths that it was asked for."""
+    """A registry with five schemas, two of them not for Avro, behind a password; its address and the paths that it was
+    asked for."""
     asked: list[str] = []
-    known = {"1": OLD, "2": NEW, "3": ODD}
+    refers = {**OLD, "fields": [{"name": "k", "type": "elsewhere.Key"}]}
+    known = {n: json.dumps(schema) for n, schema in {"1": OLD, "2": NEW, "3": ODD, "5": refers}.items()}
+    known["4"] = 'syntax = "proto3"; message Row {}'
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
             number = self.path.removeprefix("/schemas/ids/")
             code = 401 if self.headers["Authorization"] != "Basic bWU6b3Blbg==" else 200 if number in known else 404
-            body = json.dumps({"schema": json.dumps(known.get(number))}).encode()
+            body = json.dumps({"schema": known.get(number)}).encode()
             self.send_response(code)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -118,6 +121,12 @@ def test_a_registry(registry: tuple[str, list[str]]) -> None:
     assert asked == [f"/schemas/ids/{n}" for n in (1, 2, 7, 3)]
     told = "offset 3: not a record of this stream (UnknownSchema: the schema registry has no schema 7)"
     assert told in reasons(chunks) and any(r.startswith("offset 4: ") for r in reasons(chunks))
+    asked.clear()
+    chunks = read([framed(n, old) for n in (4, 5, 4, 5, 1)], registry=url, **login)
+    assert rows(chunks) == [(when, 1, None, None)] and len(asked) == 3
+    assert [r.split(" (")[1].split(": ")[1] for r in reasons(chunks)] == [
+        f"schema {n} of the registry cannot be read as Avro" for n in (4, 5, 4, 5)
+    ]
     chunks = read([framed(1, old)], registry=url, schema=json.dumps(NEW), **login)
     assert rows(chunks) == [(when, 1, None, [9])]  # the schema of the script is the reader's
     with pytest.raises(JobError, match=rf"^the schema registry {url} answers 401") as caught:

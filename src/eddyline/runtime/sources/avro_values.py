@@ -35,7 +35,7 @@ _PREFIX = 5
 
 
 class UnknownSchema(Exception):
-    """The registry has no schema of this id."""
+    """The registry has no schema of this id, or one that is not for Avro."""
 
 
 @dataclass
@@ -46,18 +46,27 @@ class SchemaRegistry:
     user: str = ""
     variable: str = ""
     _known: dict[int, Any] = field(default_factory=dict)
+    _wrong: dict[int, str] = field(default_factory=dict)
+    """Why schemas that the registry has are none for Avro."""
 
     def schema(self, number: int) -> Any:
-        """The schema of an id. Raises UnknownSchema if there is none, JobError if the registry does not answer."""
-        if number not in self._known:
-            self._known[number] = self._ask(number)
-        if self._known[number] is None:
-            raise UnknownSchema(f"the schema registry has no schema {number}")
-        return self._known[number]
-
-    def _ask(self, number: int) -> Any:
+        """The schema of an id. Raises UnknownSchema if there is none for Avro, JobError if the registry does not
+        answer."""
         import fastavro
 
+        if number not in self._known:
+            text = self._ask(number)
+            try:
+                self._known[number] = None if text is None else fastavro.parse_schema(json.loads(text))
+            except Exception as error:  # a schema for Protobuf, or one that refers to others
+                self._wrong[number] = f"schema {number} of the registry cannot be read as Avro: {said(error)}"
+                self._known[number] = None
+        if self._known[number] is None:
+            raise UnknownSchema(self._wrong.get(number, f"the schema registry has no schema {number}"))
+        return self._known[number]
+
+    def _ask(self, number: int) -> str | None:
+        """The text of a schema; None if there is none."""
         request = urllib.request.Request(f"{self.url.rstrip('/')}/schemas/ids/{number}")
         if self.user:
             given = f"{self.user}:{secret('registry_password_env', self.variable) if self.variable else ''}"
@@ -65,7 +74,7 @@ class SchemaRegistry:
         for left in reversed(range(_TRIES)):
             try:
                 with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
-                    return fastavro.parse_schema(json.loads(json.loads(answer.read())["schema"]))
+                    return str(json.loads(answer.read())["schema"])
             except urllib.error.HTTPError as error:
                 error.close()
                 if error.code == 404:
