@@ -73,6 +73,15 @@ def test_only_rows_of_the_keys() -> None:
     assert only(rows, rows) is rows
 
 
+@pytest.mark.parametrize("copies", [1, 30])
+def test_a_row_without_a_key_changes_no_other(copies: int) -> None:
+    large = 2**53 + 1
+    rows = pa.record_batch({"a": [large, None] * copies, "b": [1.0, None] * copies})
+    assert only(rows, pa.record_batch({"a": [large]})).column("a").to_pylist() == [large] * copies
+    assert only(rows, pa.record_batch({"a": [large], "b": [1.0]})).num_rows == copies
+    assert not only(rows, pa.record_batch({"b": [float("nan")]})).num_rows
+
+
 def test_zero_has_no_sign() -> None:
     rows, keys = pa.record_batch({"a": [0.0, -0.0, 1.0]}), pa.record_batch({"a": [-0.0]})
     assert only(rows, keys).num_rows == 2

@@ -48,13 +48,17 @@ def fitted_values(columns: Mapping[str, Sequence[Any]], schema: pa.Schema, json:
 
 
 def only(rows: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows that have one of these keys. A database may find more: its comparison may ignore case, or spaces."""
+    """The rows that have one of these keys. A database may find more: its comparison may ignore case, or spaces.
+    No key has a NULL; NumPy would turn the other integers of a column with NULLs into floats."""
+    for name in keys.schema.names:
+        if rows.column(name).null_count:
+            rows = rows.filter(rows.column(name).is_valid())
     found = having(rows, keys)
     return rows if found.true_count == rows.num_rows else rows.filter(found)
 
 
 def having(rows: pa.RecordBatch, keys: pa.RecordBatch) -> pa.BooleanArray:
-    """Which rows have one of these keys."""
+    """Which rows have one of these keys. No value of a key is NULL."""
     names = keys.schema.names
     if len(names) == 1 and keys.num_rows + rows.num_rows > _FEW:
         return pc.is_in(_plain(rows.column(names[0])), value_set=_plain(keys.column(0)))
