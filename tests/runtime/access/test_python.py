@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from typing import Any
 
@@ -50,6 +51,22 @@ def lacking(keys: pa.RecordBatch) -> pa.RecordBatch:
     return keys
 
 
+def without_next(keys: pa.RecordBatch) -> object:
+    return next(iter(()))
+
+
+def exits(keys: pa.RecordBatch) -> None:
+    sys.exit("no licence")
+
+
+async def exits_too(keys: pa.RecordBatch) -> None:
+    sys.exit("no licence")
+
+
+async def cancelled(keys: pa.RecordBatch) -> None:
+    raise asyncio.CancelledError
+
+
 def table(name: str, **options: object) -> AccessTable:
     return declared("python", SCHEMA, function=f"{__name__}:{name}", **options)
 
@@ -70,6 +87,19 @@ def test_an_exception_fails_its_key_only() -> None:
     answers = all_answers(table("odd", retries=0), KEYS)
     assert failures(answers) == {2: "the function raised ValueError: 2 is even"}
     assert rows(answers) == [(1, 10), (3, 30)]
+
+
+@pytest.mark.parametrize(
+    "name, reason",
+    [
+        ("without_next", "the function raised StopIteration"),
+        ("exits", "the function raised SystemExit: no licence"),
+        ("exits_too", "the function raised SystemExit: no licence"),
+        ("cancelled", "CancelledError"),
+    ],
+)
+def test_whatever_a_function_raises_its_keys_are_answered(name: str, reason: str) -> None:
+    assert failures(all_answers(table(name, retries=0), KEYS)) == dict.fromkeys((1, 2, 3), reason)
 
 
 def test_batches() -> None:

@@ -7,8 +7,9 @@ block it; a plain function runs in a thread. An exception refuses the keys of th
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -51,18 +52,18 @@ class PythonClient:
 
     async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
         """These columns of the rows that the function returns."""
-        try:
-            if self._is_async:
+        if self._is_async:
+            with _refusing():
                 found = await self._function(keys)
-            else:
-                found = await self._threads.run(lambda _: self._function(keys))
-        except (TryFailed, KeysRefused, TableRefused):
-            raise
-        except Exception as error:
-            raise KeysRefused(f"the function raised {said(error)}") from None
+        else:
+            found = await self._threads.run(lambda _: self._called(keys))
         if not isinstance(found, pa.RecordBatch | pa.Table):
             raise TableRefused(f"the function returned {shown(found)}, not a record batch")
         return fitted_batch(found, pa.schema([self._schema.field(name) for name in columns]))
+
+    def _called(self, keys: pa.RecordBatch) -> Any:
+        with _refusing():  # in the thread, because a future cannot have a StopIteration
+            return self._function(keys)
 
     def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
         """A function is asked for keys only."""
@@ -71,3 +72,14 @@ class PythonClient:
     async def close(self) -> None:
         """Ends the threads. A call that does not end keeps its thread."""
         await self._threads.close()
+
+
+@contextlib.contextmanager
+def _refusing() -> Iterator[None]:
+    """Errors of the function refuse its keys. A function that exits must not end the event loop."""
+    try:
+        yield
+    except (TryFailed, KeysRefused, TableRefused):
+        raise
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        raise KeysRefused(f"the function raised {said(error)}") from None

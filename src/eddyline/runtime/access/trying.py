@@ -164,7 +164,7 @@ class Trying:
         except (KeysRefused, TableRefused):
             self.breaker.succeeded()
             raise
-        except Exception as error:  # a client that does not keep its promise: the keys are not lost silently
+        except (Exception, asyncio.CancelledError) as error:  # a client that breaks its promise: no key is lost
             self.breaker.failed(self._now, said(error))
             raise TryFailed(said(error)) from error
         self.breaker.succeeded()
