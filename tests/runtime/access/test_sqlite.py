@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -69,6 +70,37 @@ def test_values_and_keys_of_all_types(table: Made) -> None:
     assert looked_up(all_types.open, pa.record_batch({"x": [float("nan"), 0.5]}), "id") == [{"id": 1}]
     with pytest.raises(SettingError, match="sqlite has no keys of bytes"):
         all_types.check([AccessMethod(("b",))])
+
+
+@pytest.mark.parametrize(
+    "type_, written, key",
+    [
+        (pa.timestamp("us"), "TEXT '2026-01-02 03:04:05'", datetime(2026, 1, 2, 3, 4, 5)),
+        (pa.timestamp("us"), "TEXT '2026-01-02 03:04:05.25'", datetime(2026, 1, 2, 3, 4, 5, 250_000)),
+        (pa.timestamp("us"), "TEXT '2026-01-02T03:04:05.250'", datetime(2026, 1, 2, 3, 4, 5, 250_000)),
+        (pa.timestamp("us"), "TIMESTAMP '2026-01-02 03:04:05.250000'", datetime(2026, 1, 2, 3, 4, 5, 250_000)),
+        (pa.timestamp("us", "UTC"), "TEXT '2026-01-02 03:04:05+00:00'", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)),
+        (pa.timestamp("us", "UTC"), "TEXT '2026-01-02T03:04:05Z'", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)),
+        (pa.decimal128(10, 2), "NUMERIC 1.5", Decimal("1.50")),
+        (pa.decimal128(10, 2), "TEXT '1.5'", Decimal("1.50")),
+        (pa.decimal128(10, 2), "TEXT '2.00'", Decimal(2)),
+        (pa.bool_(), "TEXT 'true'", True),
+        (pa.float32(), "REAL 0.1", 0.1),
+        (pa.float64(), "REAL 9e999", float("inf")),
+        (pa.float64(), "REAL -9e999", float("-inf")),
+    ],
+)
+def test_each_way_to_write_a_value_is_found(tmp_path: Path, type_: pa.DataType, written: str, key: object) -> None:
+    sql, value = written.split(" ", 1)
+    with sqlite3.connect(tmp_path / "t.db") as database:
+        database.execute(f"CREATE TABLE t (k {sql}, n INTEGER)")
+        database.execute(f"INSERT INTO t VALUES ({value}, 1)")
+    database.close()
+    made = declared("sqlite", pa.schema([("k", type_), ("n", pa.int64())]), path=tmp_path / "t.db", table="t")
+    keys = pa.record_batch([pa.array([key], type_), pa.array([1], pa.int64())], names=["k", "n"])
+    for some in (keys.select(["k"]), keys):
+        assert [row["n"] for row in looked_up(made.open, some, "n")] == [1]
+        assert [a.rows.num_rows for a in all_answers(made, some)] == [1]  # none is left out later
 
 
 PAIRS = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.int64())])

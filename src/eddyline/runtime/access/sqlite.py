@@ -6,12 +6,13 @@ a batch of any size is the same statement, and the index of the column is used.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import AsyncGenerator, Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 
 from eddyline.errors import SettingError
@@ -28,6 +29,8 @@ _SCAN_ROWS = 16_384
 _LATER = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_INTERRUPT,
           sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_SCHEMA}  # fmt: skip
 """Errors after which the same statement may succeed."""
+_INFINITE = {float("inf"): msgspec.Raw(b"9e999"), float("-inf"): msgspec.Raw(b"-9e999")}
+"""JSON has no infinite number; SQLite reads one that is too large as infinite."""
 
 
 def kind_of(options: Options, schema: pa.Schema, concurrency: int) -> ClientKind:
@@ -63,8 +66,10 @@ class SqliteClient:
         values_of_key = ", ".join(f"value ->> {at}" for at in range(len(names))) if len(names) > 1 else "value"
         mine = ", ".join(f"t.{quoted(name)}" for name in names)
         query = f"SELECT {selected} FROM {self._table} t WHERE ({mine}) IN (SELECT {values_of_key} FROM json_each(?))"
-        values = [_plain(column) for column in keys.columns]
-        text = json.dumps(values[0] if len(values) == 1 else list(zip(*values, strict=True)))
+        values: list[Any] = []
+        for spelled in product(*map(_spellings, keys.columns)):
+            values += spelled[0] if len(spelled) == 1 else zip(*spelled, strict=True)
+        text = msgspec.json.encode(values).decode()
         return self._fitted(await self._run(lambda c: c.execute(query, (text,)).fetchall()), columns)
 
     async def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
@@ -114,12 +119,34 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _plain(keys: pa.Array) -> list[Any]:
-    """Keys as JSON has them: numbers, and texts for all others. SQLite has no NaN."""
-    if pa.types.is_floating(keys.type):
-        return [None if value != value else value for value in keys.to_pylist()]
-    whole = pa.types.is_integer(keys.type)
-    plain: list[Any] = keys.cast(
-        pa.int8() if pa.types.is_boolean(keys.type) else keys.type if whole else pa.string()
-    ).to_pylist()
-    return plain
+def _spellings(keys: pa.Array) -> list[list[Any]]:
+    """Keys as JSON has them, once for each way in which SQLite may have them: it has no type for truth values, times,
+    decimals and floats of 32 bits, and compares texts. SQLite has no NaN."""
+    type_ = keys.type
+    if pa.types.is_floating(type_):
+        found = [keys.to_pylist()]
+        if type_ != pa.float64():
+            found.append(list(map(float, keys.cast(pa.string()).to_pylist())))
+        return [[_INFINITE.get(value, value) for value in values] for values in found]
+    if pa.types.is_boolean(type_):
+        return [keys.cast(some).to_pylist() for some in (pa.int8(), pa.string())]
+    if pa.types.is_integer(type_):
+        return [keys.to_pylist()]
+    texts: list[str] = keys.cast(pa.string()).to_pylist()
+    if pa.types.is_decimal(type_):
+        return [texts, [_with_fraction(text, 0) for text in texts]]
+    if pa.types.is_timestamp(type_):
+        ways = product(" T", (0, 3, 6), ("",) if type_.tz is None else ("Z", "+00", "+00:00"))
+        return [[_with_fraction(text.rstrip("Z"), d).replace(" ", gap) + z for text in texts] for gap, d, z in ways]
+    return [texts]
+
+
+def _with_fraction(number: str, digits: int) -> str:
+    """A number or a time with at least so many digits after the point, and no more zeros than that.
+
+    >>> _with_fraction("1.50", 0), _with_fraction("2.00", 0), _with_fraction("03:04:05.250000", 3)
+    ('1.5', '2', '03:04:05.250')
+    """
+    whole, _, fraction = number.partition(".")
+    fraction = fraction.rstrip("0").ljust(digits, "0")
+    return f"{whole}.{fraction}" if fraction else whole
