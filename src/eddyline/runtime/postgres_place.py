@@ -17,11 +17,14 @@ def conninfo_of(options: Options) -> str:
     if bool(variable) == bool(url):
         raise SettingError("postgres needs an option url_env, as in OPTIONS (url_env 'PG_URL'), or url, but not both")
     where = secret("url_env", variable) if variable else url
+    which = f"the environment variable {variable}" if variable else "option url"
     try:
         found = conninfo_to_dict(where)
     except psycopg.Error:  # its message repeats the text
-        which = f"the environment variable {variable}" if variable else "option url"
         raise SettingError(f"{which} is not a URL such as postgresql://user@host:5432/database") from None
+    hosts = str(found.get("host") or "").split(",")
+    if any("@" in host[1:] for host in hosts):  # it is the rest of a password, which messages about the host would show
+        raise SettingError(f"{which} has an @ in the user or the password; write %40 in its place")
     if url and found.get("password"):
         raise SettingError("option url must not have a password; put the URL in an environment variable: url_env")
     return make_conninfo(where)

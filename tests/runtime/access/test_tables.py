@@ -43,6 +43,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PG_URL", "postgresql://me:hidden@localhost/db")
     monkeypatch.setenv("BROKEN_URL", "nonsense with hidden words")
+    monkeypatch.setenv("URL_WITH_AT", "postgresql://me:very@hidden@h/db")
     sqlite3.connect("a.db").close()
     duckdb.connect("a.duckdb").close()
 
@@ -94,6 +95,8 @@ def test_the_options_of_every_format(format_: str) -> None:
          "postgres needs an option url_env, as in OPTIONS (url_env 'PG_URL'), or url, but not both"),
         ("postgres", {"url_env": "BROKEN_URL"},
          "the environment variable BROKEN_URL is not a URL such as postgresql://user@host:5432/database"),
+        ("postgres", {"url_env": "URL_WITH_AT"},
+         "the environment variable URL_WITH_AT has an @ in the user or the password; write %40 in its place"),
         ("postgres", {"url_env": "", "url": "postgresql://me:hidden@h/db"},
          "option url must not have a password; put the URL in an environment variable: url_env"),
         ("redis", {"url": "valkey://h"}, "option url says where the server is; leave out host, port"),
