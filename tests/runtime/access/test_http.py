@@ -80,7 +80,9 @@ class Service:
         status = await self._answered(sku)
         if status == 200 and sku not in self.prices:
             status = 404
-        return web.Response(status=status, text=json.dumps(self.prices.get(sku)), content_type="application/json")
+        price = self.prices.get(sku)
+        body = price if isinstance(price, bytes) else json.dumps(price).encode()
+        return web.Response(status=status, body=body, content_type="application/json")
 
     async def _many(self, request: Any) -> Any:
         from aiohttp import web
@@ -130,7 +132,7 @@ def test_objects_lists_and_nothing(service: Service) -> None:
 
 
 def test_what_failures_become(service: Service) -> None:
-    service.prices = {"a": {"price": "cheap"}, "b": "text"}
+    service.prices = {"a": {"price": "cheap"}, "b": "text", "latin": b'"\xe9"', "deep": b"[" * 100_000}
     service.status = {"late": 429, "broken": 500, "bad": 400, "mine": 403, "gone": 204}
     opened = table(service).open
     for sku, error, message in [
@@ -139,6 +141,8 @@ def test_what_failures_become(service: Service) -> None:
         ("bad", KeysRefused, "the service answered 400 Bad Request"),
         ("mine", TableRefused, "the service answered 403 Forbidden"),
         ("a", KeysRefused, "column price: 'cheap' is not a value of type DOUBLE"),
+        ("latin", KeysRefused, "the answer is not JSON"),
+        ("deep", KeysRefused, "the answer is not JSON"),
         ("b", KeysRefused, "the answer is neither an object nor a list of objects"),
     ]:
         with pytest.raises(error) as caught:

@@ -130,7 +130,7 @@ class HttpClient:
             raise (TryFailed if later else TableRefused if refused else KeysRefused)(reason)
         try:
             found = msgspec.json.decode(text)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise KeysRefused("the answer is not JSON") from None
         rows = [] if found is None else found if isinstance(found, list) else [found]
         if not all(isinstance(row, dict) for row in rows):
