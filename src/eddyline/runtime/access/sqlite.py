@@ -121,7 +121,7 @@ def quoted(name: str) -> str:
 
 def _spellings(keys: pa.Array) -> list[list[Any]]:
     """Keys as JSON has them, once for each way in which SQLite may have them: it has no type for truth values, times,
-    decimals and floats of 32 bits, and compares texts. SQLite has no NaN."""
+    decimals and floats of 32 bits, and a file of CSV that it has imported is all texts. SQLite has no NaN."""
     type_ = keys.type
     if pa.types.is_floating(type_):
         found = [keys.to_pylist()]
@@ -130,9 +130,9 @@ def _spellings(keys: pa.Array) -> list[list[Any]]:
         return [[_INFINITE.get(value, value) for value in values] for values in found]
     if pa.types.is_boolean(type_):
         return [keys.cast(some).to_pylist() for some in (pa.int8(), pa.string())]
-    if pa.types.is_integer(type_):
-        return [keys.to_pylist()]
     texts: list[str] = keys.cast(pa.string()).to_pylist()
+    if pa.types.is_integer(type_):
+        return [keys.to_pylist(), texts]
     if pa.types.is_decimal(type_):
         return [texts, [_with_fraction(text, 0) for text in texts]]
     if pa.types.is_timestamp(type_):
