@@ -55,6 +55,15 @@ def test_requests_at_once_with_a_scan(table: Made) -> None:
     assert set(threading.enumerate()) == threads
 
 
+def test_tables_of_one_file_that_are_opened_together(table: Made) -> None:
+    keys = pa.record_batch({"a": pa.array([1, 2], pa.int32())})
+    for _ in range(10):
+        with Asking({name: table("main.a pair", PAIRS, retries=0) for name in ("t", "u", "v")}) as asking:
+            asking.ask([Request(name, 0, keys) for name in ("t", "u", "v")])
+            answers = [answer for _ in range(3) for answer in asking.answers(60.0)]
+        assert [(answer.rows.num_rows, answer.error) for answer in answers] == [(2, None)] * 3
+
+
 def test_a_scan(table: Made) -> None:
     parts = scanned(table("a pair", PAIRS).open, "a")
     assert sorted(pa.Table.from_batches(parts).column("a").to_pylist()) == [*range(200_000)]

@@ -24,6 +24,9 @@ T = TypeVar("T")
 _BATCH = 2000
 """Every request reads the key column of the whole table."""
 _SCAN_ROWS = 65_536
+_OPENING = threading.Lock()
+"""All clients of a process that open one file get one database, which the second could use before the first has made
+it ready to read Arrow."""
 
 
 def kind_of(options: Options, schema: pa.Schema, concurrency: int) -> ClientKind:
@@ -40,7 +43,6 @@ class DuckdbClient:
         self._path, self._schema = path, schema
         self._table = ".".join(map(quoted, table.split(".")))
         self._database: Any = None
-        self._opening = threading.Lock()
         self._threads = self._new_threads(threads)
 
     async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
@@ -74,7 +76,7 @@ class DuckdbClient:
             self._database = None
 
     def _connect(self) -> Any:
-        with self._opening:
+        with _OPENING:
             if self._database is None:
                 self._database = duckdb.connect(str(self._path), read_only=True)
             return self._database.cursor()
