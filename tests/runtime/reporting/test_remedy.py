@@ -64,7 +64,13 @@ def test_what_to_declare(value: str, type_: str, what: str) -> None:
     [
         ("column my time: '1/2/2026' is not a value of type TIMESTAMP", "BY strptime(\"my time\", '%d/%m/%Y'), or"),
         ("the event time strptime(t, '%Y') is NULL or out of range for t = '16.11.26'", "BY strptime(t, '%d.%m.%y')"),
+        (
+            "the event time strptime(\"On Day\", '%Y') is NULL or out of range for On Day = '16.11.26'",
+            "BY strptime(\"On Day\", '%d.%m.%y')",
+        ),
+        ("the event time a + b is NULL or out of range for a = 1, b = '16.11.26'", ""),
         ("the event time is NULL or out of range: ts is NULL", "a row needs a time; fill ts"),
+        ("the event time epoch_ms(t) is NULL or out of range for t = NULL", "a row needs a time; fill t, or"),
         ("1 column where 2 were expected: 2026-01-01;7", "set sep ';'"),
         ("not a JSON object of this stream (not an object): [1]", "write one object a line"),
         ("something else", ""),

@@ -13,8 +13,8 @@ from eddyline.cql.quoting import quoted
 from eddyline.runtime.sources.csv_header import separator
 
 _NO_VALUE = re.compile(r"column (.*?): '(.*)' is not a value of type ([A-Z]+)(.*)", re.DOTALL)
-_NO_TIME = re.compile(r"the event time .* is NULL or out of range for (\w+) = '(.*)'", re.DOTALL)
-_NULL_TIME = re.compile(r"the event time is NULL or out of range: (.*) is NULL")
+_NO_TIME = re.compile(r"the event time .* is NULL or out of range for ([^=]+) = '(.*)'", re.DOTALL)
+_NULL_TIME = re.compile(r"the event time .*is NULL or out of range(?:: (.*) is| for ([^=]+) =) NULL", re.DOTALL)
 _COLUMNS = re.compile(r"1 column where (\d+) were expected: (.*)", re.DOTALL)
 _NO_OBJECT = "not a JSON object of this stream"
 _EPOCHS = ((11, "to_timestamp"), (14, "epoch_ms"))
@@ -46,9 +46,9 @@ def remedy(reason: str, declared: str = "", columns: pa.Schema | None = None) ->
         type_, more = of(quoted(column), value.strip(), type_)
         return _declared(column, type_, declared, columns) + more
     if (found := _NO_TIME.fullmatch(reason)) and (formats := guessed(found[2])):
-        return f"write TIMESTAMP BY {_strptime(found[1], formats)}"
+        return f"write TIMESTAMP BY {_strptime(quoted(found[1]), formats)}"
     if found := _NULL_TIME.fullmatch(reason):
-        return f"a row needs a time; fill {found[1]}, or take the time from another column"
+        return f"a row needs a time; fill {quoted(found[1] or found[2])}, or take the time from another column"
     if (found := _COLUMNS.fullmatch(reason)) and (sep := separator(found[2], int(found[1]))):
         return f"if {sep} stands between the columns, set sep '{sep}'"
     if "utf-8" in reason.lower():
