@@ -22,5 +22,5 @@ def test_every_option_is_there() -> None:
 def test_values_and_repetition() -> None:
     text = commands()
     assert "[--set KEY=VALUE]..." in text
-    assert "| `--set KEY=VALUE` | a setting; may be given several times |" in text
+    assert "| `--set KEY=VALUE` | a setting, as in slots=4; may be given several times |" in text
     assert "[--json]" in text and "%(" not in text

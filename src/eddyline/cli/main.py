@@ -101,18 +101,20 @@ def parser_of_commands() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="run a script", description="Run a script to the end of its sources.")
     _script(run)
-    run.add_argument("--json", action="store_true", help="print a summary as one JSON object, last")
+    run.add_argument("--json", action="store_true", help="print a summary as a JSON object, on the last line")
     run.add_argument("--progress", action="store_true", help="show a progress line even if stderr is not a terminal")
-    run.add_argument("--checkpoint", metavar="DIR", help="a folder; if the job is run again, it continues from there")
-    run.add_argument("--follow", action="store_true", help="wait for more rows, for ever")
-    run.add_argument("--final", action="store_true", help="the streams have ended: give what waits, and finish the job")
+    run.add_argument("--checkpoint", metavar="DIR", help="save the job in this folder; the next run continues there")
+    run.add_argument("--follow", action="store_true", help="wait for more rows until the job is stopped")
     run.add_argument(
-        "--prefer-from", metavar="FILE", help="rows with the condition in FILE come first, whenever it changes"
+        "--final", action="store_true", help="the streams have ended: give the last results, finish the job"
+    )
+    run.add_argument(
+        "--prefer-from", metavar="FILE", help="handle rows first that meet the condition in FILE, which may change"
     )
     run.add_argument("--record", metavar="FILE", help="record decisions and counters, for `why` and `replay`")
     run.add_argument(
         "--record-size", type=_size, default=64_000_000, metavar="SIZE",
-        help="of each part of the record (64MB); the newest 16 parts are kept",
+        help="size of each part of the record (default 64MB); the newest 16 parts are kept",
     )  # fmt: skip
     run.add_argument("--live", action="store_true", help="show rates, routes and decisions while it runs, on stderr")
     add_options(run)
@@ -130,15 +132,15 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _script(explain)
 
     demo = commands.add_parser("demo", help="run a generated job with drifting data")
-    demo.add_argument("--seconds", type=_seconds, default=60, help="of event time, 6 or more (default %(default)s)")
-    demo.add_argument("--engine", default="spark", choices=("spark", "local"), help="spark (default) or local")
     demo.add_argument(
-        "--live", action="store_true", help="show it on this terminal, and not on a dashboard in the browser"
+        "--seconds", type=_seconds, default=60, help="seconds of event time, at least 6 (default %(default)s)"
     )
+    demo.add_argument("--engine", default="spark", choices=("spark", "local"), help="spark (default) or local")
+    demo.add_argument("--live", action="store_true", help="show the run in this terminal in place of the browser")
     add_options(demo)
     demo.add_argument("--out", default=".", metavar="DIR", help="where the picture goes (default: here)")
     demo.add_argument("--record", metavar="FILE", help="record the adaptive run, for `why` and `replay`")
-    demo.add_argument("--json", action="store_true", help="print a summary as one JSON object, last")
+    demo.add_argument("--json", action="store_true", help="print a summary as a JSON object, on the last line")
 
     bench = commands.add_parser("bench", help="run a benchmark; without a name: list them")
     bench.add_argument("name", nargs="?", metavar="NAME")
@@ -168,7 +170,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     )
     why.add_argument("file", metavar="FILE")
     why.add_argument(
-        "--at", metavar="TIME", help="only what ran then: seconds such as 12.5, or a time such as 20:15:30"
+        "--at", metavar="TIME", help="tell only this moment: seconds such as 12.5, or a time in UTC such as 20:15:30"
     )
 
     replay = commands.add_parser(
@@ -177,9 +179,11 @@ def parser_of_commands() -> argparse.ArgumentParser:
         description="Show a run that was recorded (run --record FILE) on the dashboard, as if it were live.",
     )
     replay.add_argument("file", metavar="FILE")
-    replay.add_argument("--speed", type=_speed, default=1.0, metavar="N", help="so many times as fast (default 1)")
+    replay.add_argument(
+        "--speed", type=_speed, default=1.0, metavar="N", help="speed; 20: twenty times as fast (default 1)"
+    )
     add_options(replay)
-    replay.add_argument("--text", action="store_true", help="lines on standard output in place of the dashboard")
+    replay.add_argument("--text", action="store_true", help="print lines in place of the dashboard")
 
     doctor = commands.add_parser(
         "doctor",
@@ -239,5 +243,12 @@ def _engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine", default="spark", metavar="spark|local", help="spark (default), or local: in this process"
     )
-    parser.add_argument("--set", action="append", default=[], dest="settings", metavar="KEY=VALUE", help="a setting")
-    parser.add_argument("--config", metavar="FILE.toml", help="settings in an [eddyline] table")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="KEY=VALUE",
+        help="a setting, as in slots=4",
+    )
+    parser.add_argument("--config", metavar="FILE.toml", help="a file with settings in an [eddyline] table")

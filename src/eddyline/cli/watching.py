@@ -24,12 +24,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="[ADDRESS:]PORT",
-        help="show the run in the browser; prints where (default: a free port of this machine)",
+        help="show the run in the browser, and print the address (default: a free port of this machine)",
     )
     parser.add_argument(
         "--dashboard-token",
         metavar="TOKEN",
-        help="what a browser must know to see it (default: a random one); needed for an ADDRESS of the network",
+        help="secret that opens the dashboard (default: a random one); needed for an ADDRESS of the network",
     )
 
 
