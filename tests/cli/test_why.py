@@ -48,7 +48,7 @@ def test_why_tells_one_moment(record: Path, capsys: pytest.CaptureFixture[str]) 
 def test_replay_in_lines(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(record), "--text", "--speed", "1000"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("local engine, 1 slots: INSERT INTO o SELECT a.v --") and lines[-1].endswith(" s: done")
+    assert lines[0].startswith("local engine, 1 slot: INSERT INTO o SELECT a.v --") and lines[-1].endswith(" s: done")
     assert any(": preference: rows with a.v > 0 come first" in line for line in lines)
     assert any("6,000 rows in" in line for line in lines)
 

@@ -121,7 +121,7 @@ def test_every_proposal_is_a_decision() -> None:
     made = [d for d in engine.slot.executor.eddy.decisions.recent if d.kind == "plan"]
     assert engine.decisions["plan"] == len(made) >= 1
     first = made[0]
-    assert first.what == f"(a b c) -> {TREE}" and first.why.startswith("enough has been seen; the first look; ")
+    assert first.what == f"(a b c) -> {TREE}" and first.why.startswith("enough rows have been seen; the first look ")
     assert "of a core" in first.why and first.measured["cpu"] < first.measured["cpu now"]
     assert first.measured["rate c"] == pytest.approx(RATES["c"], rel=0.01) and first.measured["plans"] >= 1
     assert all(d.what.startswith(f"{TREE} stays") for d in made[1:])

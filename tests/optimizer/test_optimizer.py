@@ -102,7 +102,7 @@ def test_the_cheaper_tree_is_taken() -> None:
     assert found is not None and found is watched.optimizer.last
     assert (found.tree.text("abc"), found.taken) == ("((a b) c)", True)
     assert found.cost.cpu < (1 - TUNING.gain) * found.now.cpu
-    assert found.why == "enough has been seen; the first look"
+    assert found.why == "enough rows have been seen; the first look for a better plan"
     assert found.measured["rate c"] == pytest.approx(RATES[2], rel=0.01)
     assert found.measured["cpu"] == found.cost.cpu and found.measured["memory now"] == found.now.memory
 
@@ -253,9 +253,10 @@ def test_optimize_when_says_what_asks() -> None:
     assert Watched(optimize_when="memory").see(RARE, OFTEN).propose() is None
     near = Watched("((a b) c)", optimize_when="memory", memory=10_000).see(RARE, OFTEN, usage=Usage(0.01, 9999, 10_000))
     found = near.propose()
-    assert found is not None and found.why == "memory is near its limit; the first look"
+    assert found is not None and found.why == "memory is near its limit; the first look for a better plan"
     assert (
-        Watched(optimize_when="data", cpu=0.2).see(RARE, OFTEN, usage=PRESSED).timing_said() == "enough has been seen"
+        Watched(optimize_when="data", cpu=0.2).see(RARE, OFTEN, usage=PRESSED).timing_said()
+        == "enough rows have been seen"
     )
     assert Watched(optimize_when="refined", cpu=0.2).see(RARE, OFTEN, usage=PRESSED).timing_said() == (
         "more CPU than its limit for a whole window"
@@ -383,7 +384,7 @@ def test_with_migration_off_proposals_are_only_told() -> None:
     watched = Watched(migration="off").see(RARE, OFTEN)
     found = watched.propose()
     assert found is not None and found.tree.text("abc") == "((a b) c)" and not found.taken and found.move is None
-    assert found.why == "enough has been seen; the first look; not taken: migration=off"
+    assert found.why == "enough rows have been seen; the first look for a better plan; not taken: migration=off"
     assert found.measured["move seconds"] > 0.0
     assert watched.optimizer.orderings.keys() == {(7, 1), (7, 2), (7, 4)}, "the orderings of the plan that stays"
 

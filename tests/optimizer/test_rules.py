@@ -132,8 +132,8 @@ def test_what_is_remembered_must_be_better() -> None:
 
 def test_nothing_is_searched_for_before_it_is_time() -> None:
     assert search(plain()) is None and group_early(plain()) is None and hold_back(plain()) is None
-    found = search(replace(plain(), looking=True, changed="the first look"))
-    assert found is not None and found.plan.tree == LEFT and found.why == "it is time; the first look"
+    found = search(replace(plain(), looking=True, changed="the first look for a better plan"))
+    assert found is not None and found.plan.tree == LEFT and found.why == "it is time; the first look for a better plan"
 
 
 def test_a_tree_that_lost_is_not_proposed() -> None:

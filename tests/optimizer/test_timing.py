@@ -37,7 +37,7 @@ def after_first_look(when: str = "auto") -> Batches:
     for _ in range(4):
         batches.feed(TUNING.first_rows)
     assert bool(batches.timing.due()) == (when in ("auto", "data"))
-    assert batches.timing.changed(STILL) == "the first look"
+    assert batches.timing.changed(STILL) == "the first look for a better plan"
     return batches
 
 
@@ -57,13 +57,13 @@ def test_the_first_look_needs_a_window_and_rows() -> None:
         batches.feed(TUNING.first_rows)
         assert batches.timing.due() is None, "no whole window yet"
     batches.feed(1)
-    assert batches.timing.due() == "enough has been seen"
+    assert batches.timing.due() == "enough rows have been seen"
     few = Batches()
     for _ in range(5):
         few.feed(TUNING.first_rows // 5 - 1)
     assert few.timing.due() is None and not few.timing.looked
     few.feed(5)
-    assert few.looked() == "the first look" and few.timing.looked
+    assert few.looked() == "the first look for a better plan" and few.timing.looked
 
 
 def test_the_next_look_is_an_interval_later_which_grows_while_nothing_changes() -> None:
@@ -172,7 +172,7 @@ def test_what_asks_for_a_plan(when: str, pressed: tuple[str, ...]) -> None:
             batches.feed(TUNING.first_rows, usage)
         return batches.timing.due()
 
-    quiet = "enough has been seen" if when in ("data", "auto") else None
+    quiet = "enough rows have been seen" if when in ("data", "auto") else None
     assert due(IDLE) == quiet
     assert due(NEAR_USAGE) == (MEMORY if MEMORY in pressed else quiet)
     assert due(OVER) == (CPU if CPU in pressed else quiet)

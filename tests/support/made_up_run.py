@@ -91,7 +91,7 @@ def made_up_run(seconds: int, groups: int = 64, seed: int = 1, end: bool = True)
                     "at": rows,
                     "slot": 0,
                     "what": f"{now} -> {next_} by moving state",
-                    "why": "61,204 rows in 2 batches and 0.31 s, at most 38 ms at once",
+                    "why": "61,204 rows in 2 batches and 0.31 s, with a longest pause of 38 ms",
                     "measured": {"rows": 61204, "seconds": 0.31, "longest": 0.038, "bytes": 4.1e6},
                     "expected": {"rows": 58000, "seconds": 0.28, "longest": 0.035, "bytes": 3.9e6},
                 }

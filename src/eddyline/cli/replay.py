@@ -39,7 +39,8 @@ def lines(events: Iterable[Event]) -> Iterator[str]:
     for event in events:
         kind, at = event["type"], seconds(event["t"])
         if kind == "run":
-            yield f"{event['engine']} engine, {event['slots']} slots: {' '.join(event['query'].split())}"
+            slots = f"{event['slots']} slot{'s' * (event['slots'] != 1)}"
+            yield f"{event['engine']} engine, {slots}: {' '.join(event['query'].split())}"
         elif kind == "sample":
             took = event["t"] - then
             rate = f" | {number((event['rows_in'] - had) / took)} rows/s" if took > 0 else ""

@@ -215,7 +215,7 @@ class Migration:
         how, took = "parallel track" if self.parallel else "moving state", f"{self.seconds:.3g} s"
         what = f"{self._eddy.plan.text} -> {self.plan.text} by {how}"
         batches = f"{self.batches} batch{'es' * (self.batches != 1)}"
-        why = f"{self.moved} rows in {batches} and {took}, at most {1000 * self.longest:.3g} ms at once"
+        why = f"{self.moved:,} rows in {batches} and {took}, with a longest pause of {1000 * self.longest:.3g} ms"
         measured = {"rows": self.moved, "batches": self.batches, "seconds": self.seconds, "longest": self.longest}
         measured |= {"tuples": self.rows, "bytes": self.nbytes}
         measured["duration"] = self.duration

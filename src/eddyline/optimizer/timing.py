@@ -179,7 +179,7 @@ class Timing:
             return None
         since, driven = self._rows - self._rows_then, self._when in ("auto", "data")
         if not self.looked:
-            return self.pressing or ("enough has been seen" if driven else None)
+            return self.pressing or ("enough rows have been seen" if driven else None)
         if since >= self._patience * interval and (pressing := self.pressing):
             return pressing
         if driven and since >= self._interval * interval:
@@ -210,7 +210,7 @@ class Timing:
         self._interval = self._patience = self._glance = 1
         self._then, self.changes = dict(figures), self.changes + 1
         self._since, self._stretch = self._seconds, self._seconds - self._since
-        return "the first look" if first else said
+        return "the first look for a better plan" if first else said
 
     def glanced(self) -> None:
         """Record a glance at the library that found no plan worth taking. The next look does not move; the next glance

@@ -141,7 +141,7 @@ class Outcomes:
         after = [s for s in self._stretches if one.begin < s.t <= one.begin + STRETCH and s.rows]
         if not after:
             return _event(t, one.id, None, f"{cut or 'no row came'}, before anything was measured", {})
-        cut = f"{cut}, {t - one.begin:.3g} s after it; " if cut else ""
+        cut = f"{cut}, {t - one.begin:.3g} s after the change; " if cut else ""
         if key[1] == "plan":
             self._plans[key[0]] = self._of_plan(t, one, after, cut)
             return self._plans[key[0]]
@@ -228,7 +228,7 @@ def _doubt(paid: bool | None, error: float) -> str:
     """Why nobody can tell whether a change paid."""
     if paid is not None:
         return ""
-    return "; the difference is within the noise" if math.isfinite(error) else "; that is of too few looks"
+    return "; the difference is within the noise" if math.isfinite(error) else "; too few measurements"
 
 
 def _number(value: float) -> str:
