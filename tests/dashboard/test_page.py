@@ -117,6 +117,44 @@ def test_what_a_record_says_is_shown_as_it_is(browser: Any) -> None:
         assert page.locator("#detail .verdict").count() == 0
 
 
+def test_no_text_of_the_drawing_is_cut_on_a_phone(browser: Any) -> None:
+    """The names of sources fit into their boxes, and the shares of time into the drawing."""
+    names = {"r": "registrations", "w": "weather", "m": "members", "c": "cancellations"}
+    sources = [{"alias": alias, "name": name, "kind": "stream", "window": ""} for alias, name in names.items()]
+    edges = [{"between": [0, place]} for place in (1, 2, 3)]
+    steps = [
+        {
+            "at": "r m",
+            "span": [0, 2],
+            "to": [0, 2, 3],
+            "step": "c by r.k = c.k",
+            "tuples": 10,
+            "produced": 9,
+            "us": 5.0,
+        },
+        {
+            "at": "r w",
+            "span": [0, 1],
+            "to": [0, 1, 3],
+            "step": "c by r.k = c.k",
+            "tuples": 10,
+            "produced": 9,
+            "us": 4.0,
+        },
+    ]
+    samples = [sample(t, tree="(r w m c)") | {"steps": steps, "routes": []} for t in (1.0, 2.0)]
+    events = [RUN | {"sources": sources, "edges": edges}, *samples]
+    with served(events) as (_, dashboard), Watched(browser, dashboard.address, width=390) as watched:
+        watched.says("#graph .share", "r m → c … 100 %")
+        drawing, *boxes = (watched.page.locator(f"#graph {what}") for what in ("svg", ".node rect", ".node .alias"))
+        pairs = [(text, drawing) for text in watched.page.locator("#graph .share").all() if text.text_content()]
+        pairs += zip(boxes[1].all(), boxes[0].all(), strict=True)
+        for text, box in pairs:
+            inner, outer = text.bounding_box(), box.bounding_box()
+            assert inner["x"] >= outer["x"], text.text_content()
+            assert inner["x"] + inner["width"] <= outer["x"] + outer["width"], text.text_content()
+
+
 def watched_sample(t: float, tree: str, routes: dict[str, str]) -> dict[str, Any]:
     """A sample with two steps, of which the one with fewer look-ups takes more time."""
     steps = [

@@ -36,6 +36,7 @@ export class Graph {
   frame(run, wide) {
     const count = run.sources.length, box = wide < 520 ? SMALL : NODE, high = (count <= 2 ? 200 : count === 3 ? 380 : 440) * (wide < 520 ? 0.8 : 1);
     this.box = box;
+    this.wide = wide;
     this.spots = places(count, wide, high, box);
     this.flows.clear();
     this.middle = s("g");
@@ -48,23 +49,24 @@ export class Graph {
   }
 
   node(one, place) {
-    const { x, y } = this.spots[place], { w, h: tall } = this.box, most = w > 100 ? 11 : 6, sub = s("text.sub", { x, y: y + 14 });
-    const name = one.name.length > most ? `${one.name.slice(0, most - 1)}…` : one.name;
+    const { x, y } = this.spots[place], { w, h: tall } = this.box, sub = s("text.sub", { x, y: y + 14 });
+    const title = s("text.alias", { x, y: y - 4 }, one.alias === one.name ? one.name : `${one.alias} · ${one.name}`);
     const g = s(`g.node.k${place % 8}`, {},
       s("rect", { x: x - w / 2, y: y - tall / 2, width: w, height: tall, rx: 12 }),
-      s("text.alias", { x, y: y - 4 }, one.alias === one.name ? one.name : `${one.alias} · ${name}`), sub);
-    return { g, sub, one };
+      title, sub);
+    return { g, title, sub, one };
   }
 
   rates(t) {
-    for (const { sub, one } of this.nodes) {
+    for (const { title, sub, one } of this.nodes) {
+      shorten(title, this.box.w - 10);
       const columns = this.store.streams.get(one.name);
       sub.textContent = columns ? `${num(columns.rate("rows", t))} rows/s` : one.kind;
     }
   }
 
   flow(pair) {
-    if (!this.flows.has(pair)) this.flows.set(pair, new Flow(pair, this.spots, this.box, this.middle));
+    if (!this.flows.has(pair)) this.flows.set(pair, new Flow(pair, this.spots, this.box, this.middle, this.wide));
     return this.flows.get(pair);
   }
 
@@ -98,10 +100,12 @@ export class Graph {
 
 /** The line from one source to another that it asks, with drops that move along it. */
 class Flow {
-  constructor(pair, spots, box, layer) {
+  constructor(pair, spots, box, layer, wide) {
     const [a, b] = pair.split(">").map(Number), p = spots[a], q = spots[b];
     const curve = bent(p, q, box);
     this.near = curve.near;
+    this.label = curve.label;
+    this.wide = wide;
     this.line = s(`path.flow.k${a % 8}`, { d: curve.d });
     this.drops = s("path.drops", { d: curve.d });
     this.tip = s(`path.head-of.k${a % 8}`, { d: "M0 0L-11 -6L-11 6Z", transform: `translate(${curve.end.x} ${curve.end.y}) rotate(${curve.turn})` });
@@ -118,6 +122,8 @@ class Flow {
     for (const part of [this.line, this.tip]) part.classList.toggle("dim", isDim || !width);
     this.tip.style.display = width ? "" : "none";
     this.text.textContent = width && share >= 0.02 && !isDim ? `${askers(one)}${percent(share)}` : "";
+    const half = this.text.getComputedTextLength() / 2 + 5;
+    this.text.setAttribute("x", Math.max(half, Math.min(this.wide - half, this.label.x)));
     this.title.textContent = one ? one.steps.map((step) => said(step, total)).join("\n") : "";
   }
 }
@@ -195,6 +201,11 @@ function places(count, across, high, box) {
     const angle = Math.PI * (turn + (2 * n) / count);
     return { x: middle.x + clip(Math.cos(angle) * wide * grow, wide), y: middle.y + clip(Math.sin(angle) * tall * grow, tall) };
   });
+}
+
+/** Cut a text in the drawing until it is at most so wide. */
+function shorten(text, most) {
+  while (text.getComputedTextLength() > most && text.textContent.length > 2) text.textContent = `${text.textContent.slice(0, -2)}…`;
 }
 
 const line = (p, q) => `M${p.x} ${p.y}L${q.x} ${q.y}`;
