@@ -155,6 +155,18 @@ def test_no_text_of_the_drawing_is_cut_on_a_phone(browser: Any) -> None:
             assert inner["x"] + inner["width"] <= outer["x"] + outer["width"], text.text_content()
 
 
+@pytest.mark.parametrize(
+    ("tree", "told"),
+    [
+        ("((a b) c)", "results of a and b are kept, and joined with the others."),
+        ("((a (b)+) (c)+)", "rows of b and c are grouped before they are joined."),
+    ],
+)
+def test_a_plan_is_explained(browser: Any, tree: str, told: str) -> None:
+    with served([RUN, sample(1.0, tree=tree)]) as (_, dashboard), Watched(browser, dashboard.address) as watched:
+        watched.says("#plan-now", f"{tree}: {told}")
+
+
 def watched_sample(t: float, tree: str, routes: dict[str, str]) -> dict[str, Any]:
     """A sample with two steps, of which the one with fewer look-ups takes more time."""
     steps = [

@@ -24,10 +24,12 @@ export function drawPlans(store, view, open) {
   });
 }
 
-/** What the inner brackets of a plan mean, by one of them. */
+/** What the inner brackets of a plan mean, by one of them: `(a b)` keeps results, `(a)+` groups rows. */
 function kept(tree) {
-  const inner = tree.match(/.\(([^()]+)\)/)?.[1];
-  return inner ? `: results of ${inner.trim().split(/\s+/).join(" and ")} are kept, and joined with the others.` : "";
+  const inner = tree.match(/.\((\w+(?: \w+)+)\)/)?.[1];
+  if (inner) return `: results of ${inner.split(" ").join(" and ")} are kept, and joined with the others.`;
+  const grouped = [...tree.matchAll(/\((\w+)\)\+/g)].map((one) => one[1]);
+  return grouped.length ? `: rows of ${grouped.join(" and ")} are grouped before they are joined.` : "";
 }
 
 const keptText = (kept) => (kept.length ? `${kept.length} more times a plan was looked for and the present one kept, last at ${clock(kept.at(-1).t)}.` : "");
