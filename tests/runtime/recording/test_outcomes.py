@@ -93,7 +93,8 @@ def test_a_route_that_is_replaced_soon_says_when() -> None:
     first, second, third, fourth = world.events
     assert first["what"] == "replaced at 2.0 s, before anything was measured"
     assert second["what"].startswith(
-        "replaced at 3.0 s, 1 s after the change; the rest of the route took 4 us a tuple, 4 before"
+        "replaced at 3.0 s, 1 s after the change; the rest of the route took 4 us a tuple, 4 before;"
+        " too few measurements"
     )
     assert third["what"] == "the run ended, before anything was measured"
     assert world.verdicts == [(1, None), (2, None), (3, None), (4, None)] and fourth["of"] == 4
