@@ -18,9 +18,11 @@ def read_options(
 ) -> dict[str, str]:
     """The values of the options behind the word OPTIONS by their lower-case keys, none if there is no such word. Fills
     `places` and `spelled` with the place and spelling of each; `place_of` names the place of a key."""
-    if not cursor.match("OPTIONS"):
-        return {}
     form = "OPTIONS (path 'data', header true)"
+    if not cursor.match("OPTIONS"):
+        if cursor.token is not None and cursor.token.token_type is TokenType.L_PAREN:
+            cursor.expected(f"OPTIONS before the options, as in {form}")
+        return {}
     if not cursor.match_type(TokenType.L_PAREN):
         cursor.expected(f"'(' as in {form}")
     options: dict[str, str] = {}
