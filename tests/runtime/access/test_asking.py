@@ -24,6 +24,7 @@ from eddyline.runtime.access.tuning import AccessTuning
 from eddyline.testing.scripted_client import ScriptedClient
 from eddyline.testing.virtual_loop import VirtualLoop
 from tests.support.properties import examples
+from tests.support.threads import started_threads
 
 ROWS = pa.record_batch({"k": [i // 2 for i in range(200)], "v": [f"v{i}" for i in range(200)]})
 NO_KEYS = pa.RecordBatch.from_arrays([], schema=pa.schema([]))
@@ -356,7 +357,7 @@ def test_close_leaves_nothing_behind() -> None:
     async def hang(some: pa.RecordBatch) -> None:
         await asyncio.sleep(1e9)
 
-    threads = set(threading.enumerate())
+    threads = started_threads()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         client = ScriptedClient(ROWS, hang)
@@ -369,7 +370,7 @@ def test_close_leaves_nothing_behind() -> None:
         assert client.closed and client.under_way == 0
         del asking
         gc.collect()
-    assert set(threading.enumerate()) == threads
+    assert started_threads() == threads
     with pytest.raises(InternalError, match="closed"), asking_of(ScriptedClient(ROWS)) as asking:
         asking.close()
         asking.ask([request(1)])

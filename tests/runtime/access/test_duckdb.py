@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from eddyline.runtime.access.client import TableRefused, TryFailed
 from eddyline.runtime.access.tables import AccessTable
 from eddyline.runtime.access.tuning import AccessTuning
 from tests.support.access import NO_KEYS, all_answers, declared, failures, looked_up, scanned
+from tests.support.threads import started_threads
 
 duckdb = pytest.importorskip("duckdb")
 PAIRS = pa.schema([("a", pa.int32()), ("b", pa.string()), ("c", pa.list_(pa.int64()))])
@@ -46,13 +46,13 @@ def test_lookups(table: Made) -> None:
 
 def test_requests_at_once_with_a_scan(table: Made) -> None:
     keys = pa.record_batch({"a": pa.array(range(190_000, 210_000), pa.int32())})
-    threads = set(threading.enumerate())
+    threads = started_threads()
     found = all_answers(table("a pair", PAIRS, concurrency=3, batch=3000), keys, NO_KEYS)
     assert sum(a.rows.num_rows for a in found if a.method == 0) == 10_000
     assert sum(a.rows.num_rows for a in found if a.method == 1) == 200_000
     assert sum(a.method == 1 for a in found) > 2
     assert not any(a.error for a in found)
-    assert set(threading.enumerate()) == threads
+    assert started_threads() == threads
 
 
 def test_tables_of_one_file_that_are_opened_together(table: Made) -> None:
@@ -86,8 +86,8 @@ def test_tables_that_are_refused(table: Made, tmp_path: Path) -> None:
 
 
 def test_close_in_the_middle_of_a_scan(table: Made, caplog: pytest.LogCaptureFixture) -> None:
-    threads = set(threading.enumerate())
+    threads = started_threads()
     with Asking({"t": table("a pair", PAIRS)}, tuning=AccessTuning(scan_parts=1)) as asking:
         asking.ask([Request("t", 0, NO_KEYS)])
         assert not asking.answers(10)[0].is_last
-    assert not caplog.records and set(threading.enumerate()) == threads
+    assert not caplog.records and started_threads() == threads

@@ -19,6 +19,7 @@ from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.tables import AccessTable
 from eddyline.testing.valkey import free_port
 from tests.support.access import all_answers, declared, failures, looked_up
+from tests.support.threads import started_threads
 
 aiohttp = pytest.importorskip("aiohttp")
 SCHEMA = pa.schema([("sku", pa.string()), ("price", pa.float64()), ("tags", pa.list_(pa.string()))])
@@ -195,11 +196,11 @@ def test_the_header_comes_from_the_environment(service: Service, monkeypatch: py
 
 def test_close_while_the_service_hangs(service: Service) -> None:
     service.delay = {"hang": 60}
-    threads = set(threading.enumerate())
+    threads = started_threads()
     asking = Asking({"t": table(service)})
     asking.ask([Request("t", 0, skus("hang"))])
     while not service.seen:
         time.sleep(0.01)
     begin = time.monotonic()
     asking.close()
-    assert time.monotonic() - begin < 50 and set(threading.enumerate()) == threads
+    assert time.monotonic() - begin < 50 and started_threads() == threads

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
@@ -22,6 +21,7 @@ from eddyline.runtime.access.tuning import AccessTuning
 from eddyline.testing.postgres import NoPostgres, PostgresServer, postgres_server
 from eddyline.testing.valkey import free_port
 from tests.support.access import NO_KEYS, all_answers, declared, failures, looked_up, scanned
+from tests.support.threads import started_threads
 
 psycopg = pytest.importorskip("psycopg")
 SCHEMA = pa.schema(
@@ -245,7 +245,7 @@ def sessions(server: PostgresServer) -> int:
 
 
 def test_close_ends_lookups_and_sessions(table: Made, server: PostgresServer) -> None:
-    threads = set(threading.enumerate())
+    threads = started_threads()
     with psycopg.connect(server.url) as locking:
         locking.execute("LOCK TABLE pairs IN ACCESS EXCLUSIVE MODE")
         asking = Asking({"t": table("pairs", PAIRS, batch=1, concurrency=3)})
@@ -255,7 +255,7 @@ def test_close_ends_lookups_and_sessions(table: Made, server: PostgresServer) ->
         begin = time.monotonic()
         asking.close()
         assert time.monotonic() - begin < 25, "it waited for the deadline of the lookups, which is after 30 s"
-    assert set(threading.enumerate()) == threads
+    assert started_threads() == threads
     for _ in range(30_000):
         if not sessions(server):
             return
@@ -286,11 +286,11 @@ def test_a_key_that_the_database_refuses(server: PostgresServer) -> None:
 
 
 def test_close_in_the_middle_of_a_scan(table: Made, caplog: pytest.LogCaptureFixture) -> None:
-    threads = set(threading.enumerate())
+    threads = started_threads()
     with Asking({"t": table("pairs", PAIRS)}, tuning=AccessTuning(scan_parts=1)) as asking:
         asking.ask([Request("t", 0, NO_KEYS)])
         assert not asking.answers(10)[0].is_last
-    assert not caplog.records and set(threading.enumerate()) == threads
+    assert not caplog.records and started_threads() == threads
 
 
 def test_a_server_that_hangs_in_the_middle_and_comes_back(table: Made, server: PostgresServer) -> None:

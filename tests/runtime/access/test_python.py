@@ -14,6 +14,7 @@ import pytest
 from eddyline.runtime.access.client import KeysRefused, TableRefused
 from eddyline.runtime.access.tables import AccessTable
 from tests.support.access import all_answers, declared, failures, looked_up
+from tests.support.threads import started_threads
 
 SCHEMA = pa.schema([("id", pa.int64()), ("score", pa.float64())])
 KEYS = pa.record_batch({"id": [1, 2, 3]})
@@ -76,11 +77,11 @@ def rows(answers: list[Any]) -> list[tuple[int, float]]:
 
 
 def test_plain_and_async_functions() -> None:
-    before = set(threading.enumerate())
+    before = started_threads()
     assert rows(all_answers(table("plain"), KEYS)) == [(1, 10), (2, 20), (3, 30)]
     assert rows(all_answers(table("waiting"), KEYS)) == sorted([(1, 10), (2, 20), (3, 30)] * 2)
     assert looked_up(table("an_object").open, KEYS.slice(2), "score") == [{"score": 0.5}]
-    assert set(threading.enumerate()) == before
+    assert started_threads() == before
 
 
 def test_an_exception_fails_its_key_only() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -20,6 +19,7 @@ from eddyline.runtime.access.client import TableRefused, TryFailed
 from eddyline.runtime.access.tables import AccessTable
 from eddyline.runtime.access.tuning import AccessTuning
 from tests.support.access import NO_KEYS, all_answers, declared, failures, looked_up, scanned
+from tests.support.threads import started_threads
 
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("name", pa.string()), ("x", pa.float64()), ("d", pa.date32()), ("ts", pa.timestamp("us")),
@@ -138,12 +138,12 @@ def test_the_index_is_used(table: Made, tmp_path: Path) -> None:
 
 def test_requests_at_once_with_a_scan(table: Made) -> None:
     keys = pa.record_batch({"a": range(30_000, 50_000)})
-    threads = set(threading.enumerate())
+    threads = started_threads()
     found = all_answers(table("pairs", PAIRS, concurrency=4, batch=3000), keys, NO_KEYS)
     assert sum(a.rows.num_rows for a in found if a.method == 0) == 10_000
     assert sum(a.rows.num_rows for a in found if a.method == 1) == 40_000
     assert not any(a.error for a in found)
-    assert set(threading.enumerate()) == threads
+    assert started_threads() == threads
 
 
 def test_case_that_the_database_ignores(table: Made) -> None:
@@ -196,8 +196,8 @@ def test_a_long_query_is_interrupted(tmp_path: Path) -> None:
 
 
 def test_close_in_the_middle_of_a_scan(table: Made, caplog: pytest.LogCaptureFixture) -> None:
-    threads = set(threading.enumerate())
+    threads = started_threads()
     with Asking({"t": table("pairs", PAIRS)}, tuning=AccessTuning(scan_parts=1)) as asking:
         asking.ask([Request("t", 0, NO_KEYS)])
         assert not asking.answers(10)[0].is_last
-    assert not caplog.records and set(threading.enumerate()) == threads
+    assert not caplog.records and started_threads() == threads
