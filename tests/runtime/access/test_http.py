@@ -13,7 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from eddyline.bound.model import AccessMethod
 from eddyline.engine.lookups import Request
+from eddyline.errors import SettingError
 from eddyline.runtime.access.asking import Asking
 from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.tables import AccessTable
@@ -184,6 +186,18 @@ def test_a_batch_endpoint(service: Service) -> None:
     two = pa.record_batch({"sku": ["s1"], "price": [1.0]})
     assert looked_up(batched(service).open, two, "sku") == [{"sku": "s1"}]
     assert service.seen[-1] == ("POST", [{"sku": "s1", "price": 1.0}])
+
+
+def test_keys_that_json_cannot_say(service: Service) -> None:
+    service.prices = {"a": {"price": 0.5}}
+    numbers = pa.record_batch({"price": [0.5, float("nan"), float("inf")]})
+    answers = all_answers(batched(service, retries=0), numbers)
+    assert {str(key): why for key, why in failures(answers).items() if key != 0.5} == dict.fromkeys(
+        ("nan", "inf"), "JSON has no NaN and no infinite numbers"
+    )
+    bytes_ = declared("http", pa.schema([("k", pa.binary())]), url="http://localhost/{k}")
+    with pytest.raises(SettingError, match="http has no keys of bytes"):
+        bytes_.check([AccessMethod(("k",))])
 
 
 def test_the_header_comes_from_the_environment(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,6 +144,19 @@ def test_a_trial_that_decides_nothing_leaves_the_measurement(looks: int) -> None
     assert said.endswith("; the optimizer's own trial decided nothing: the data changed meanwhile")
 
 
+@pytest.mark.parametrize("looks", [2, 5])
+def test_dearer_data_is_no_fault_of_the_plan(looks: int) -> None:
+    world = World()
+    world.looks(1.0, 1.0, 1.0, cpu=2.0)
+    world.decide(1, NEW_PLAN)
+    world.decide(2, Decision("migration", 0, "done", ""))
+    world.looks(*[1.0] * looks, cpu=8.0)
+    world.decide(3, Decision("trial", 0, "over", "the data has changed", about="plan"))
+    world.looks(*[1.0] * (5 - looks), cpu=8.0)
+    assert world.verdicts[-1] == (1, None)
+    assert world.events[-1]["what"].startswith("dearer than before: 8 us of CPU a row with the new plan, 2 before")
+
+
 @pytest.mark.parametrize(("migration", "paid"), [("before", None), ("after", None), ("earlier", True), ("later", True)])
 def test_nobody_can_tell_of_a_route_if_the_plan_changed_meanwhile(migration: str, paid: bool | None) -> None:
     world, done = World(), Decision("migration", 0, "done", "")

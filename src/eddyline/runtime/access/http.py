@@ -24,6 +24,7 @@ from urllib.parse import quote, urlsplit
 import aiohttp
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from yarl import URL
 
 from eddyline.bound.as_text import as_text
@@ -34,6 +35,7 @@ from eddyline.runtime.access.client_options import ClientKind
 from eddyline.runtime.access.fitting import fitted_values
 from eddyline.runtime.options import Options
 from eddyline.runtime.secrets import secret
+from eddyline.runtime.sources.json_values import is_bytes
 
 _BATCH = 100
 _PLACE = re.compile(r"\{([^{}]*)\}")
@@ -62,6 +64,8 @@ def kind_of(options: Options, schema: pa.Schema, concurrency: int) -> ClientKind
     headers = {"Authorization": secret("authorization_env", variable)} if variable else {}
 
     def no_index(index: Sequence[str]) -> str:
+        if any(is_bytes(schema.field(name).type) for name in index):
+            return "http has no keys of bytes"
         missing = [name for name in columns if name not in index]
         return f"option url needs column {missing[0]} too" if missing else ""
 
@@ -99,6 +103,8 @@ class HttpClient:
             return fitted_values(values, schema, json=True)
         texts = {c: keys.column(c) for c in keys.schema.names}
         plain = {c: v if _is_json(v.type) else as_text(v) for c, v in texts.items()}
+        if not all(pc.all(pc.is_finite(v)).as_py() for v in plain.values() if pa.types.is_floating(v.type)):
+            raise KeysRefused("JSON has no NaN and no infinite numbers")
         body = plain[keys.schema.names[0]].to_pylist() if len(plain) == 1 else pa.table(plain).to_pylist()
         rows = await self._asked("POST", self._batch_url, msgspec.json.encode(body))
         for name in keys.schema.names:

@@ -6,8 +6,9 @@ For a new route we measure the microseconds per tuple of the rest of the route. 
 `SHORT` seconds before the decision only, because a route is mostly left soon after the data has changed. The new one is
 measured for `STRETCH` seconds. For a new plan we measure the CPU of the slots per row, for `STRETCH` seconds before the
 decision and for `STRETCH` seconds after the migration. Later the optimizer's own trial of the plan may give a verdict.
-It takes changes of the data into account, so it replaces the measurement. If the trial decides nothing, the measurement
-stays the verdict, and its text says so. An outcome always has the rows per second before and after.
+It takes changes of the data into account, so it replaces the measurement. If the trial decides nothing, because the
+data has changed, the measurement stays, and its text says so; but dearer data is no fault of the plan, so nobody can
+tell where the measurement says that it did not pay. An outcome always has the rows per second before and after.
 
 The rule: a change paid if it is cheaper than before by two standard errors of the measurements (over looks) and by 1 %.
 It did not pay if it is dearer by as much, for a route also than what the old route would have cost by the estimate.
@@ -110,7 +111,7 @@ class Outcomes:
             elif key in self._pending:
                 self._pending[key].trial = _UNDECIDED
             elif (told := self._plans.get(decision.slot)) is not None and told["of"] == of:
-                yield told | {"t": t, "what": told["what"] + _UNDECIDED}
+                yield told | {"t": t, "paid": told["paid"] or None, "what": told["what"] + _UNDECIDED}
             return
         if decision.kind == "migration":
             self._migrations.append(t)
@@ -177,11 +178,12 @@ class Outcomes:
         (was, error_was), (now, error) = (
             _mean([(float(s.rows), 1e6 * s.cpu / s.rows) for s in side]) for side in (one.before, after)
         )
-        paid = _paid(was, error_was, now, error)
+        cheaper = _paid(was, error_was, now, error)
+        paid = (cheaper or None) if one.trial else cheaper
         measured = {"cpu us per row before": was, "cpu us per row": now, **_rates(one.before, after)}
-        verdict = {True: "cheaper than before: ", False: "dearer than before: ", None: ""}[paid]
-        what = f"{verdict}{_number(now)} us of CPU a row with the new plan, {_number(was)} before{_doubt(paid, error)}"
-        return _event(t, one.id, paid, f"{cut}{what}{_told(one.before, after)}{one.trial}", measured)
+        verdict = {True: "cheaper than before: ", False: "dearer than before: ", None: ""}[cheaper]
+        costs = f"{_number(now)} us of CPU a row with the new plan, {_number(was)} before{_doubt(cheaper, error)}"
+        return _event(t, one.id, paid, f"{cut}{verdict}{costs}{_told(one.before, after)}{one.trial}", measured)
 
 
 def rest_cost(steps: Mapping[Signature, Sequence[StepCount]], signature: Signature) -> float:
