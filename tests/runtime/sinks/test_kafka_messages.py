@@ -111,6 +111,26 @@ def test_what_is_refused(given: dict[str, str], message: str) -> None:
         made(**given)
 
 
+def test_avro_has_times_that_python_has_not() -> None:
+    numbers = pa.array([-(10**17), 3 * 10**17, None])  # before the year 1, after 9999
+    days = pa.array([-(10**6), 4 * 10**6, None], pa.int32())
+    batch = pa.record_batch(
+        {"us": numbers.cast(pa.timestamp("us")), "d": days.cast(pa.date32()),
+         "ns": pa.array([1001, 2999, None]).cast(pa.timestamp("ns"))}
+    )  # fmt: skip
+    plain: Any = {"type": "record", "name": "row", "fields": [
+        {"name": name, "type": ["null", type_]} for name, type_ in (("us", "long"), ("d", "int"), ("ns", "long"))
+    ]}  # fmt: skip
+    read = [
+        fastavro.schemaless_reader(io.BytesIO(value), plain, None)
+        for value in made(batch, format="avro").values(batch)
+    ]
+    assert read == [
+        {"us": -(10**17), "d": -(10**6), "ns": 1}, {"us": 3 * 10**17, "d": 4 * 10**6, "ns": 2},
+        {"us": None, "d": None, "ns": None},
+    ]  # fmt: skip
+
+
 def test_avro_names() -> None:
     with pytest.raises(SettingError, match='avro has no field named "a b"; give the column another name with AS'):
         record_schema(pa.schema([("a b", pa.int64())]))

@@ -39,13 +39,23 @@ def records(batch: pa.RecordBatch, schema: Any) -> list[bytes]:
     import fastavro
 
     found, out = [], io.BytesIO()
-    for row in batch.to_pylist():
+    numbered = pa.record_batch([_numbered(column) for column in batch.columns], batch.schema.names)
+    for row in numbered.to_pylist():
         out.seek(0)
         out.truncate()
-        filled = {field.name: _filled(row[field.name], field.type) for field in batch.schema}
+        filled = {field.name: _filled(row[field.name], field.type) for field in numbered.schema}
         fastavro.schemaless_writer(out, schema, filled)
         found.append(out.getvalue())
     return found
+
+
+def _numbered(column: pa.Array) -> pa.Array:
+    """Dates and times as the numbers that Avro writes: Python has none before the year 1 or after 9999."""
+    if pa.types.is_date(column.type):
+        return column.cast(pa.date32()).cast(pa.int32())
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
+    return column
 
 
 def _filled(value: Any, type_: pa.DataType) -> Any:
