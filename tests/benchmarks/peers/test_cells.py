@@ -99,4 +99,4 @@ def test_choices() -> None:
     with pytest.raises(SettingError, match=r"^--query star2: there is three-way, star, .*; did you mean 'star'"):
         benchmarks.run("peers", query="star2")
     with pytest.raises(SettingError, match=r"^--peer flunk: .*did you mean 'flink'"):
-        benchmarks.run("peers", peer="flunk")
+        benchmarks.run("peers", peer="spark, flunk")

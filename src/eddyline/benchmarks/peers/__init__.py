@@ -27,17 +27,23 @@ def run(
     quick: bool = False,
     out: str = "peers-out",
 ) -> list[Result]:
-    """Measure all queries and peers, or one. `rows` are about those of all streams of a query."""
-    for chosen, known, what in ((query, QUERIES, "query"), (peer, PEERS, "peer")):
-        if chosen is not None and chosen not in known:
-            raise SettingError(f"--{what} {chosen}: there is {', '.join(known)}{did_you_mean(chosen, known)}")
+    """Measure all queries and peers, or those that are named. `rows` are about those of all streams of a query."""
+    queries, peers = _chosen("query", query, tuple(QUERIES)), _chosen("peer", peer, PEERS)
     size, limit = (QUICK_ROWS, QUICK_LIMIT) if quick else (ROWS, LIMIT)
     cells = []
-    for name in QUERIES if query is None else (query,):
-        peers = PEERS if peer is None else (peer,)
+    for name in queries:
         cells += compare(QUERIES[name], peers, rows or size, rounds or (1 if quick else ROUNDS), limit)
         write(cells, Path(out))
     return [result for cell in cells for result in results(cell, cells)]
+
+
+def _chosen(what: str, names: str | None, known: tuple[str, ...]) -> tuple[str, ...]:
+    """All of the known names, or those in a text with commas between them."""
+    chosen = known if names is None else tuple(name.strip() for name in names.split(","))
+    for name in chosen:
+        if name not in known:
+            raise SettingError(f"--{what} {name}: there is {', '.join(known)}{did_you_mean(name, known)}")
+    return chosen
 
 
 def results(cell: Cell, cells: list[Cell]) -> list[Result]:

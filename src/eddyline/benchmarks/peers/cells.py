@@ -115,7 +115,7 @@ def write(tables: Mapping[str, pa.RecordBatch], folder: str) -> None:
         with open(Path(folder, "csv", name, "0.csv"), "wb") as file:
             pc_csv.write_csv(text, file, options)
         with open(Path(folder, "csv", name, "0.csv"), "rb") as file, open(f"{folder}/{name}.head.csv", "wb") as headed:
-            headed.write((",".join(text.schema.names) + "\n").encode())
+            headed.write((",".join(name_of(name, column) for column in text.schema.names) + "\n").encode())
             shutil.copyfileobj(file, headed)
         Path(folder, "headed", name).mkdir(parents=True)
         os.replace(f"{folder}/{name}.head.csv", Path(folder, "headed", name, "0.csv"))
@@ -213,7 +213,7 @@ def checksum(query: PeerQuery, tables: Mapping[str, pa.RecordBatch], out: str) -
                  for s, c in query.outputs}  # fmt: skip
         headed = texts[0].endswith("/0.csv")
         kinds |= {"time": "BIGINT", "diff": "BIGINT"} if headed else {}
-        source = f"read_csv({texts}, header={headed}, columns={kinds}, delim=',')"
+        source = f"read_csv({texts}, header={headed}, columns={kinds}, delim=',', nullstr='NULL')"  # '' is a text
     else:
         return 0, 0
     hashed = ", ".join(f"CAST({name} AS VARCHAR)" for name in names)

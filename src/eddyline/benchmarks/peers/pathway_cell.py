@@ -1,7 +1,7 @@
 """Runs in the environment of pathway, by its path: standard library and pathway only.
 
 The argument is JSON with the query: streams and their columns, joins, filters and conditions. Every join is an interval
-join on the number `t` (milliseconds); the result of a join keeps all columns under STREAM_COLUMN.
+join on the number `t` (milliseconds). Columns are called STREAM_COLUMN, in the files too: Pathway has an `id` itself.
 """
 
 from __future__ import annotations
@@ -26,18 +26,21 @@ def main() -> None:
     kinds = {"int": int, "str": str}
 
     def stream(name: str) -> Any:
-        columns = {column: pw.column_definition(dtype=kinds[kind]) for column, kind in task["streams"][name].items()}
-        schema = pw.schema_builder(columns)
+        of_stream = task["streams"][name].items()
+        schema = pw.schema_builder(
+            {f"{name}_{column}": pw.column_definition(dtype=kinds[kind]) for column, kind in of_stream}
+        )
         table = pw.io.csv.read(f"{task['folder']}/{name}", schema=schema, mode="static")
         for column, test, value in task["filters"].get(name, []):
+            tested = table[f"{name}_{column}"]
             if test == "in":
-                wanted = table[column] == value[0]
+                wanted = tested == value[0]
                 for other in value[1:]:
-                    wanted = wanted | (table[column] == other)
+                    wanted = wanted | (tested == other)
                 table = table.filter(wanted)
             else:
-                table = table.filter(TESTS[test](table[column], value))
-        return table.select(**{f"{name}_{column}": table[column] for column in task["streams"][name]})
+                table = table.filter(TESTS[test](tested, value))
+        return table
 
     result, names = stream(task["first"]), [task["first"]]
     width = task["window"] * 1000
