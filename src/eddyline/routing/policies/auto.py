@@ -145,7 +145,7 @@ class Auto(Policy):
         if not note.order:
             entry.chosen = entry.chosen or entry.steps[0]
             return
-        if note.led != note.order:
+        if note.led != note.order or note.has_ways:
             note.path, note.led = self._path(entry, note), note.order
         moment = self._work.moment
         for at, traffic, further in note.path:
@@ -160,10 +160,11 @@ class Auto(Policy):
             steps = [t for t in at.steps if t.bit == note.modules[place]]
             if not steps:
                 break
-            traffic = min(steps, key=lambda t: t.module.cost if t.module.tuples else 0.0)
+            traffic = min(steps, key=_seconds)
             after = self._routes.entry(traffic.after)
             path.append((at, traffic, None if after.whole else self._forks.note(after)))
             at = after
+            note.has_ways = note.has_ways or len(steps) > 1
         return path
 
     # Sampling
@@ -292,3 +293,11 @@ class Auto(Policy):
         if module < self._sources:
             return query.sources[module].alias
         return text(self._plan.graph.selections[module - self._sources], query)
+
+
+def _seconds(traffic: Traffic) -> float:
+    """What a step costs a tuple, to choose among the keys by which a source can be probed. The key that finds more rows
+    costs more, although all checks together leave the same; so as long as no tuple of this signature took the step, the
+    matches that other tuples found count."""
+    recent, module = traffic.recent, traffic.module
+    return recent.seconds / recent.tuples if recent.tuples else module.cost * (1.0 + module.selectivity)

@@ -110,6 +110,8 @@ class Note:
         self.led: list[int] = []
         self.path: list[tuple[Entry, Traffic, Note | None]] = []
         """The order that was applied last, and the entries on its way."""
+        self.has_ways = False
+        """Whether a source on the way can be probed by more than one key."""
         self.value = 0.0
         """The cost of a tuple in this order."""
         self.follows = -1
