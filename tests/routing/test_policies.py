@@ -166,6 +166,23 @@ def test_a_step_without_fresh_evidence_is_taken(kind: type[Rank] | type[Benefit]
     assert index(kind(later), of) == 1 - seen
 
 
+def test_the_key_that_finds_most_rows_is_not_cheap_because_a_match_is() -> None:
+    """c can be probed by x of a, or by k of b. Alone, x finds 1000 rows in a microsecond, and k one in half of it."""
+    window = "[RANGE 5 MICROSECONDS]"
+    made = plan(f"SELECT a.x FROM a {window}, b {window}, c {window} WHERE a.k = b.k AND b.k + 1 = c.k AND a.x = c.x")
+    arrays, work = RoutingArrays(made), no_overhead()
+    auto = Auto(made, arrays, work, DecisionLog(), 0.1, ManualClock())
+    by_x, by_k = (next(t for t in arrays.entry((1 << source, 0)).steps if t.bit == 2) for source in (0, 1))
+    by_x.add(10_000, 10_000_000, 10_000e-6, work)
+    by_k.add(10_000, 10_000, 5_000e-6, work)
+    assert by_x.module.cost < by_k.module.cost, "a match is cheap where there are many"
+    both = {t.partner: t for t in arrays.entry((0b011, 0)).steps if t.bit == 2}
+    assert min(both, key=lambda partner: auto.seconds(both[partner])) == 1
+    both[1].add(100, 1, 1.0, work)
+    both[0].add(100, 1, 0.5, work)
+    assert min(both, key=lambda partner: auto.seconds(both[partner])) == 0, "what these tuples cost counts more"
+
+
 def test_the_newest_decisions_are_kept_and_all_are_counted() -> None:
     log = DecisionLog()
     for at in range(KEPT + 5):

@@ -160,12 +160,20 @@ class Auto(Policy):
             steps = [t for t in at.steps if t.bit == note.modules[place]]
             if not steps:
                 break
-            traffic = min(steps, key=_seconds)
+            traffic = min(steps, key=self.seconds)
             after = self._routes.entry(traffic.after)
             path.append((at, traffic, None if after.whole else self._forks.note(after)))
             at = after
             note.has_ways = note.has_ways or len(steps) > 1
         return path
+
+    def seconds(self, traffic: Traffic) -> float:
+        """What a step costs a tuple, to choose among the keys by which a source can be probed. The key that finds more
+        rows costs more, although all checks together leave the same. As long as no tuple of this signature has taken
+        the step, what tuples of others found by this key counts."""
+        recent = traffic.recent
+        level = self._work.levels.get((traffic.bit, traffic.partner), traffic.module)
+        return recent.seconds / recent.tuples if recent.tuples else level.cost * (1.0 + level.selectivity)
 
     # Sampling
 
@@ -293,11 +301,3 @@ class Auto(Policy):
         if module < self._sources:
             return query.sources[module].alias
         return text(self._plan.graph.selections[module - self._sources], query)
-
-
-def _seconds(traffic: Traffic) -> float:
-    """What a step costs a tuple, to choose among the keys by which a source can be probed. The key that finds more rows
-    costs more, although all checks together leave the same; so as long as no tuple of this signature took the step, the
-    matches that other tuples found count."""
-    recent, module = traffic.recent, traffic.module
-    return recent.seconds / recent.tuples if recent.tuples else module.cost * (1.0 + module.selectivity)
