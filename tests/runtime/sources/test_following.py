@@ -32,6 +32,7 @@ from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sources.file_chunks import COUNT_EVERY, FileChunks
 from eddyline.runtime.sources.file_progress import FileProgress
+from eddyline.runtime.sources.file_source import FileSource
 from eddyline.runtime.sources.register import Register
 from eddyline.runtime.sources.source import Files, Found, Wanted
 from eddyline.settings import from_mapping
@@ -185,6 +186,23 @@ def test_a_parquet_file_without_a_footer_is_waited_for(write: Any, caplog: pytes
         until(lambda: len(job.rows) == 4)
     assert job.keys == [1, 1, 2, 2]
     assert "1.parquet has no end yet, and is read when its writer has finished it" in caplog.text
+
+
+def test_a_file_that_is_finished_while_it_is_looked_at_is_found_as_it_is_then(write: Any) -> None:
+    """Its size was taken before: a file that seems to change after it was read ends the job."""
+    whole = write("1.parquet", 1, 2)
+    bytes_ = whole.read_bytes()
+    whole.write_bytes(bytes_[:-5])
+
+    class Finishing:
+        def is_complete(self, file: Found) -> bool:
+            if file.size < len(bytes_):
+                Path(file.path).write_bytes(bytes_)
+            return True
+
+    source = FileSource("in", Finishing(), follow=True)  # type: ignore[arg-type]
+    assert source.found() == []
+    assert [file.size for file in source.found()] == [len(bytes_)]
 
 
 def test_a_corrupt_file_stops_the_job_unless_it_may_be_dead(write: Any) -> None:

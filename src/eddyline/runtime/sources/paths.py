@@ -114,6 +114,12 @@ def check_unchanged(file: Found) -> None:
         raise has_changed(file, Found(file.path, file.name, now.st_size, now.st_mtime_ns))
 
 
+def is_unchanged(file: Found) -> bool:
+    """Whether a file has the size and the time with which it was found."""
+    now = os.stat(file.path)
+    return (now.st_size, now.st_mtime_ns) == (file.size, file.changed)
+
+
 def has_changed(then: Found, now: Found) -> JobError:
     """The error to raise for a file that changed after it was read."""
     if not now.path:
