@@ -122,8 +122,10 @@ class Flow {
     for (const part of [this.line, this.tip]) part.classList.toggle("dim", isDim || !width);
     this.tip.style.display = width ? "" : "none";
     this.text.textContent = width && share >= 0.02 && !isDim ? `${askers(one)}${percent(share)}` : "";
-    const half = this.text.getComputedTextLength() / 2 + 5;
-    this.text.setAttribute("x", Math.max(half, Math.min(this.wide - half, this.label.x)));
+    if (this.text.textContent) {
+      const half = this.text.getComputedTextLength() / 2 + 5;
+      this.text.setAttribute("x", Math.max(half, Math.min(this.wide - half, this.label.x)));
+    }
     this.title.textContent = one ? one.steps.map((step) => said(step, total)).join("\n") : "";
   }
 }

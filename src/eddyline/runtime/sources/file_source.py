@@ -17,7 +17,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from eddyline.errors import CorruptFile
-from eddyline.runtime.sources.paths import check_unchanged, files, find, folder_of, is_unchanged
+from eddyline.runtime.sources.paths import at_present, check_unchanged, files, find, folder_of
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, dead_rows, no_rows
 
 _PATIENCE = 60.0
@@ -77,7 +77,7 @@ class FileSource:
 
     def _is_complete(self, file: Found) -> bool:
         with contextlib.suppress(FileNotFoundError):  # the file was deleted at this moment
-            if file in self._complete or (self._format.is_complete(file) and is_unchanged(file)):
+            if file in self._complete or (self._format.is_complete(file) and at_present(file) == file):
                 self._complete.add(file)
                 return True
         if file.path not in self._told and time.time() - file.changed / 1e9 > _PATIENCE:

@@ -11,6 +11,7 @@ import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -99,25 +100,24 @@ def find(path: str) -> list[Found]:
     folder = folder_of(path)
     for file in files(path):
         with contextlib.suppress(FileNotFoundError):
-            now = file.stat()
-            seen.append(Found(str(file), os.path.relpath(file, folder), now.st_size, now.st_mtime_ns))
+            seen.append(at_present(Found(str(file), os.path.relpath(file, folder), 0, 0)))
     return seen
+
+
+def at_present(file: Found) -> Found:
+    """A file with its present size and time; FileNotFoundError if it is gone."""
+    now = os.stat(file.path)
+    return replace(file, size=now.st_size, changed=now.st_mtime_ns)
 
 
 def check_unchanged(file: Found) -> None:
     """JobError if a file has changed since it was found."""
     try:
-        now = os.stat(file.path)
+        now = at_present(file)
     except FileNotFoundError:
         raise JobError(f"{file.path} is gone, and not all of it was read") from None
-    if (now.st_size, now.st_mtime_ns) != (file.size, file.changed):
-        raise has_changed(file, Found(file.path, file.name, now.st_size, now.st_mtime_ns))
-
-
-def is_unchanged(file: Found) -> bool:
-    """Whether a file has the size and the time with which it was found."""
-    now = os.stat(file.path)
-    return (now.st_size, now.st_mtime_ns) == (file.size, file.changed)
+    if now != file:
+        raise has_changed(file, now)
 
 
 def has_changed(then: Found, now: Found) -> JobError:

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from eddyline.errors import JobError
-from eddyline.runtime.sources.paths import has_changed
+from eddyline.runtime.sources.paths import at_present, has_changed
 from eddyline.runtime.sources.source import Found
 from eddyline.state.log.sealed import Broken, sealed, unsealed
 from eddyline.state.log.store import Store, as_name
@@ -70,8 +68,7 @@ class Register:
         is gone keeps its old entry."""
         file = self._files[place]
         with contextlib.suppress(FileNotFoundError):
-            now = os.stat(file.path)
-            self._files[place] = replace(file, size=now.st_size, changed=now.st_mtime_ns)
+            self._files[place] = at_present(file)
             self._saved = min(self._saved, place)
 
     def keep(self, places: int) -> None:
