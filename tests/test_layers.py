@@ -36,9 +36,10 @@ LAYERS = (
     ("kernels",),
     ("bound",),
     ("cql",),
-    ("settings",),
+    ("settings", "os_errors"),
     ("setting_kinds",),
-    ("errors", "faults", "counts", "codec", "version"),
+    ("errors", "faults", "counts", "codec", "version", "extras"),
+    ("printable",),
 )
 """From the top; names on one line have the same height."""
 BESIDE_THE_PRODUCT = ("experiments", "benchmarks", "testing")

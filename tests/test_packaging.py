@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import eddyline
-from eddyline.cli.main import parser_of_commands
+from eddyline.cli.parser import parser_of_commands
 from tests.test_repo import ROOT, _files
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -35,8 +35,8 @@ def test_all_is_all_extras_of_users() -> None:
 
 def test_packages_of_extras_are_those_that_are_tested() -> None:
     """Every package is pinned in requirements.lock, in the range that its extra gives."""
-    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    pins = dict(line.split("==") for line in lines if "==" in line)
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    pins = dict(re.findall(r"^([a-z0-9._-]+)==([^ ]+)", text, re.MULTILINE))
     for one in [Requirement(line) for line in PROJECT["dependencies"]] + [r for e in FOR_USERS for r in EXTRAS[e]]:
         assert one.specifier.contains(pins[one.name.lower()]), one
 

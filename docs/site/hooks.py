@@ -1,4 +1,4 @@
-"""What mkdocs does while it builds the site: pages from outside docs/, links to them, and the page of the command line.
+"""What mkdocs does while it builds the site: pages from outside docs/, and links to them.
 
 Pages are written for two readers: people who look at the files of the repository, and the site. A link from a page to
 a file outside docs/ is right in the repository; here it becomes a link to the page or file that the site has of it.
@@ -15,8 +15,6 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
-
-from eddyline.cli.page import commands
 
 ROOT = Path(__file__).parents[2]
 PAGES = {"ARCHITECTURE.md": "architecture.md", "CHANGELOG.md": "changelog.md", "examples/README.md": "examples.md"}
@@ -37,10 +35,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files, **_: Any) -> str:
-    """The page with links for the site, tables as Python-Markdown reads them, and the generated part."""
+    """The page with links for the site, and tables as Python-Markdown reads them."""
     inside = {source: name for name, source in PAGES.items()}
     name = inside.get(page.file.src_uri, f"docs/{page.file.src_uri}")
-    markdown = markdown.replace("<!-- the commands -->", commands()) if name == "docs/command-line.md" else markdown
     lines = [_pipes(line) if line.startswith("|") else line for line in markdown.split("\n")]
     return _LINK.sub(lambda link: _moved(link, name, page.file.src_uri), "\n".join(lines))
 

@@ -6,6 +6,8 @@ a bug of Eddyline and the only one that is worth a traceback.
 
 from __future__ import annotations
 
+from eddyline.printable import printable
+
 
 class EddylineError(Exception):
     """The base of all errors that Eddyline raises on purpose; `str(error)` is one line for the user."""
@@ -21,12 +23,24 @@ class ScriptError(EddylineError):
         super().__init__(f"line {line}, column {column}: {message}" if line else message)
         self.message, self.line, self.column, self.source_line = message, line, column, source_line
 
-    def pretty(self) -> str:
-        """The one-line answer, and below it the line with a caret."""
+    def pretty(self, width: int = 100) -> str:
+        """The one-line answer, and below it the line with a caret; of a line that is longer than `width`, the part
+        around the caret."""
         if not self.line:
             return str(self)
-        pad = "".join("\t" if c == "\t" else " " for c in self.source_line[: self.column - 1])
-        return f"{self}\n  {self.source_line}\n  {pad}^"
+        before, after = _excerpt(self.source_line[: self.column - 1], self.source_line[self.column - 1 :], width - 2)
+        pad = "".join("\t" if c == "\t" else " " for c in before)
+        return f"{self}\n  {before}{after}\n  {pad}^"
+
+
+def _excerpt(before: str, after: str, width: int) -> tuple[str, str]:
+    """A line before and from a place on, escaped, and cut to `width` characters."""
+    before, after = printable(before[-width - 1 :], keep="\t"), printable(after[: width + 1], keep="\t")
+    room = max(width - len(after), width * 2 // 3)
+    if len(before) > room:
+        before = f"...{before[3 - room :]}"
+    room = width - len(before)
+    return before, after if len(after) <= room else f"{after[: room - 3]}..."
 
 
 class SettingError(EddylineError):

@@ -148,7 +148,11 @@ class Settings:
         whole("a number of rows", most=_MOST_ROWS, none="auto"),
         "rows per micro-batch; auto adapts the number to batch_seconds",
     )
-    batch_seconds: float = _setting(1.0, seconds(), "the longest batch batch_rows=auto aims at")
+    batch_seconds: float = _setting(
+        1.0,
+        seconds(),
+        "the seconds a batch of batch_rows=auto takes; twice as long, on Spark ten times, while nobody waits",
+    )
     idle_timeout: float | None = _setting(
         None, seconds(none="none"), "how long a silent stream may hold the watermark back"
     )

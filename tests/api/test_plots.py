@@ -65,7 +65,7 @@ def test_a_picture_of_nothing(events: list[dict[str, Any]]) -> None:
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(SettingError, match=r"pip install 'eddyline\[plots\]'"):
+    with pytest.raises(SettingError, match=r"-m pip install 'matplotlib"):
         routes_over_time(EVENTS)
 
 

@@ -157,6 +157,9 @@ def test_how_they_are_shown(rows: pa.Table) -> None:
     assert repr(run).startswith("<Run done: batches ") and "rows in 5, rows out 1>" in repr(run)
     html = run._repr_html_()
     assert "<tr><th>state</th><td>done</td></tr>" in html and "<details><summary>plan</summary><pre>" in html
+    run = query.start(settings={"batch_rows": 1})  # the batches before the last one have a watermark
+    run.wait()
+    assert "watermark" not in repr(run) + run._repr_html_()
     assert len(repr(summary)) < 1000 and "rows_out=1" in repr(summary)
 
     run = el.query("SELECT k FROM s", {"s": stream}).start(sink=lambda batch: 1 / 0)

@@ -8,6 +8,7 @@ import pytest
 from eddyline.bound.bind import bind
 from eddyline.bound.expr import WINDOW_END, Aggregate, Call, Expr, Literal, SourceColumn, sources_of, walk
 from eddyline.bound.model import BoundQuery, Window, WindowKind
+from eddyline.bound.slide import Slide
 from eddyline.cql.script import Declaration, parse
 from eddyline.errors import ScriptError
 
@@ -179,7 +180,7 @@ def test_grouping() -> None:
     assert group is not None
     assert group.keys == (bound.outputs[0].expr, bound.outputs[1].expr)
     assert [(a.name, a.distinct) for a in group.aggregates] == [("sum", False), ("count", False), ("max", False)]
-    assert group.slide == 2_000_000
+    assert group.slide == Slide(2_000_000)
     assert group.having is not None
     assert bound.outputs[4].expr == WINDOW_END
     assert bound.columns == {
@@ -226,7 +227,7 @@ def test_groups_without_aggregates_and_aggregates_without_groups() -> None:
 
 def test_one_slide_is_enough() -> None:
     group = query("SELECT COUNT(*) FROM s [RANGE 4 SECONDS SLIDE 2 SECONDS], t [RANGE 6 SECONDS], r").group
-    assert group is not None and group.slide == 2_000_000
+    assert group is not None and group.slide == Slide(2_000_000)
     assert refused("SELECT COUNT(*) FROM s [ROWS 5 SLIDE 2 SECONDS], t [RANGE 3 SECONDS]").startswith(
         "the SLIDE must divide"
     )

@@ -143,7 +143,7 @@ def test_as_written() -> None:
         ("quantile_cont(x, 1.5)", "must be a number from 0 to 1"),
         ("quantile_cont(x, x)", "must be a number from 0 to 1"),
         ("quantile_cont(k, 0.5)", "integers and floats"),
-        ("quantile_cont(CAST(x AS DECIMAL(9, 2)), 0.5)", "CAST AS DOUBLE"),
+        ("quantile_cont(CAST(x AS DECIMAL(9, 2)), 0.5)", r"write CAST\(x AS DOUBLE\)"),
         ("median(x, 0.5)", "MEDIAN takes"),
         ("string_agg(x)", "strings: write a CAST"),
         ("string_agg(k, k)", "separator"),
@@ -156,3 +156,24 @@ def test_as_written() -> None:
 def test_refused(item: str, answer: str) -> None:
     with pytest.raises(ScriptError, match=answer):
         rows(f"SELECT {item} AS k FROM s")
+
+
+@pytest.mark.parametrize(
+    ("argument", "instead"),
+    [
+        ("ts - ts", "epoch(x)"),
+        ("ts", "epoch(x)"),
+        ("CAST(ts AS DATE)", "epoch(x)"),
+        ("CAST(ts AS TIMESTAMPTZ)", "epoch(x)"),
+        ("CAST(x AS DECIMAL(9, 2))", "CAST(x AS DOUBLE)"),
+        ("k", "quantile_disc(x, 0.5)"),
+        ("x > 2", "quantile_disc(x, 0.5)"),
+    ],
+)
+def test_the_advice_for_a_median_can_be_followed(argument: str, instead: str) -> None:
+    with pytest.raises(ScriptError) as refused:
+        rows(f"SELECT k, median({argument}) AS m FROM s GROUP BY k")
+    assert instead in str(refused.value) and "quantile_disc(x, 0.5)" in str(refused.value)
+    advised = instead.replace("x", argument, 1) if "disc" in instead else f"median({instead.replace('x', argument, 1)})"
+    for query in (advised, f"quantile_disc({argument}, 0.5)"):
+        assert [row["m"] is not None for row in rows(f"SELECT k, {query} AS m FROM s GROUP BY k")] == [True, True]

@@ -236,3 +236,10 @@ def test_bytes_are_cast_as_utf_8_and_what_is_none_is_counted(type: pa.DataType) 
     broken = pa.array([b"ok", b"\xff", None, b"\xff"], pa.binary()).cast(type)
     assert run(cast(column, t.STRING), b=broken) == (["ok", None, None, None], 2)
     assert run(cast(column, t.STRING, try_=True), b=broken) == (["ok", None, None, None], 0)
+
+
+def test_a_dictionary_with_as_many_values_as_its_codes_can_number() -> None:
+    words = pa.array([f"w{i}" for i in range(128)])
+    coded = pa.DictionaryArray.from_arrays(pa.array([None, *range(128)] * 3, pa.int8()), words)
+    values, failed = run(call("upper", [SourceColumn(0, "x", coded.type)]), x=coded)
+    assert (values[:3], values[128], failed) == ([None, "W0", "W1"], "W127", 0)

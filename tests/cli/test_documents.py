@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from eddyline.cli.main import main
+from eddyline.cql.limits import LIMITS
 from eddyline.settings import TABLE
 from tests.support.pages import ROOT, check_page
 
@@ -42,11 +43,13 @@ def test_scripts_of_the_guide_that_cannot_run_yet(
 
 def test_the_page_of_settings() -> None:
     path = ROOT / "docs/settings.md"
-    head, line, _ = path.read_text(encoding="utf-8").partition(
+    head, line, rest = path.read_text(encoding="utf-8").partition(
         "| key | values | default | meaning |\n| --- | --- | --- | --- |\n"
     )
     rows = "".join(f"| {s.key} | {s.kind.values} | {s.default} | {s.meaning} |\n" for s in TABLE)
-    actual = head + line + rows
+    between, limits_line, _ = rest[rest.index("\n## ") :].partition("| of | at most |\n| --- | --- |\n")
+    limits = "".join(f"| {limit.part} | {limit.most:,} {limit.unit} |\n" for limit in LIMITS)
+    actual = head + line + rows + between + limits_line + limits
     if os.environ.get("EDDYLINE_GOLDEN") == "1":
         path.write_text(actual, encoding="utf-8")
     assert actual == path.read_text(encoding="utf-8")

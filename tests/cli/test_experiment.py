@@ -9,6 +9,7 @@ import pytest
 
 from eddyline.cli.main import main
 from eddyline.experiments import EXPERIMENTS, overheads, teddies
+from eddyline.extras import install
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +45,7 @@ def test_default_folder_and_no_matplotlib(
     assert main(["experiment", "teddies-7", "--quick"]) == 0
     assert {path.suffix for path in Path("experiments-out").iterdir()} == {".csv"}
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last == "eddyline: a PNG needs matplotlib, which is not installed: pip install 'eddyline[plots]'"
+    assert last == f"eddyline: a PNG needs matplotlib, which is not installed: {install('plots')}"
 
 
 @pytest.mark.parametrize(

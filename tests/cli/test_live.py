@@ -194,7 +194,12 @@ def test_before_the_first_row(script: Path) -> None:
 
 @pytest.mark.parametrize(
     ("word", "columns", "line"),
-    [("日本語", 6, "日本語"), ("日本語", 5, "日本…"), ("a\nb\x1b[2J[red]", 20, "a?b?[2J[red]"), ("abcd", 3, "ab…")],
+    [
+        ("日本語", 6, "日本語"),
+        ("日本語", 5, "日本…"),
+        ("a\nb\x1b[2J[red]", 20, r"a\nb\u001b[2J[red]"),
+        ("abcd", 3, "ab…"),
+    ],
 )
 def test_words_are_cut_and_cannot_move_the_cursor(looks: list[Look], word: str, columns: int, line: str) -> None:
     look = Look(looks[-1].progress, looks[-1].report, (word,))
@@ -331,9 +336,10 @@ def test_interrupts(script: Path) -> None:
             process.send_signal(2)
 
     session = on_terminal(*_LIVE, react=react)
-    assert session.status == 0
+    assert session.status == 130
     assert not session.terminal.hidden
     assert "stopping after the batch in hand" in session.output
+    assert not any("stopping" in line for line in session.terminal.lines), "the last line replaces the hint"
     assert session.terminal.lines[-2].startswith("stopped: ")
 
 

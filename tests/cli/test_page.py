@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
-from eddyline.cli.main import parser_of_commands
-from eddyline.cli.page import commands
+from eddyline.cli.page import commands, page
+from eddyline.cli.parser import parser_of_commands
+
+
+def test_page_is_up_to_date() -> None:
+    written = Path(__file__).parents[2] / "docs" / "command-line.md"
+    assert written.read_text(encoding="utf-8") == page(), (
+        "write it anew: python -m eddyline.cli.page > docs/command-line.md"
+    )
 
 
 def test_every_option_is_there() -> None:
@@ -23,4 +31,5 @@ def test_values_and_repetition() -> None:
     text = commands()
     assert "[--set KEY=VALUE]..." in text
     assert "| `--set KEY=VALUE` | a setting, as in slots=4; may be given several times |" in text
+    assert "| `bash\\|zsh\\|fish` |" in text, "a pipe would end the cell"
     assert "[--json]" in text and "%(" not in text

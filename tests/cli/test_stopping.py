@@ -23,8 +23,11 @@ time.sleep(600)
 """
 
 
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
 @pytest.mark.parametrize(
-    ("number", "before"), [(signal.SIGTERM, []), (signal.SIGINT, []), (signal.SIGTERM, ["env", "--ignore-signal=HUP"])]
+    ("number", "before"), [*((number, []) for number in SIGNALS), (signal.SIGTERM, ["env", "--ignore-signal=HUP"])]
 )
 def test_a_start_that_is_interrupted(number: signal.Signals, before: list[str]) -> None:
     """A child would live for ten minutes, as a JVM that is starting lives for many seconds, and hold the pipe open."""
@@ -50,3 +53,15 @@ def _lives(pid: int) -> bool:
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_a_start_under_nohup_does_not_end_when_the_terminal_is_closed() -> None:
+    command = ["env", "--ignore-signal=HUP", sys.executable, "-c", _PROGRAM]
+    with subprocess.Popen(command, stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(300) == 128 + signal.SIGTERM and not _lives(child)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from eddyline.cli.main import main
+from eddyline.state.log.sealed import sealed, unsealed
 
 _STREAM = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING {format} OPTIONS (path 'in') TIMESTAMP BY ts;\n"
 _SINK = "CREATE SINK out USING parquet OPTIONS (path 'out');\n"
@@ -103,7 +105,7 @@ def test_a_checkpoint_of_another_job(in_tmp: Path, capsys: pytest.CaptureFixture
     _written(in_tmp, stream + "SELECT k FROM s")
     assert main(["run", "job.sql", "--engine", "local", "--checkpoint", "ck"]) == 0
     before = sorted(in_tmp.rglob("*"))
-    assert main(["validate", "job.sql", "--checkpoint", "ck"]) == 0
+    assert main(["validate", "job.sql", "--checkpoint", "ck", "--engine", "local"]) == 0
     assert "the checkpoint ck" in capsys.readouterr().out
     _written(in_tmp, stream + "SELECT k + 1 AS k FROM s")
     assert main(["validate", "job.sql", "--checkpoint", "ck"]) == 2
@@ -117,7 +119,7 @@ def test_a_checkpoint_that_is_finished(in_tmp: Path, capsys: pytest.CaptureFixtu
     for more, finished in (([], False), (["--final"], True)):
         assert main([*run, *more]) == 0
         capsys.readouterr()
-        assert main(["validate", "job.sql", "--checkpoint", "ck"]) == 0
+        assert main(["validate", "job.sql", "--checkpoint", "ck", "--engine", "local"]) == 0
         said = "the checkpoint ck is finished: a run would do nothing, and new rows would be refused"
         assert (said in capsys.readouterr().out) == finished
 
@@ -211,6 +213,18 @@ def test_checks_import_neither_pyspark_nor_compiled_kernels(in_tmp: Path) -> Non
 
 
 @pytest.mark.long
+@pytest.mark.long
+def test_a_run_without_a_folder_for_kernels_says_so_once(in_tmp: Path) -> None:
+    stream = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 3) TIMESTAMP BY ts;"
+    (in_tmp / "x.sql").write_text(f"{stream} SELECT k FROM s")
+    command = [sys.executable, "-m", "eddyline.cli", "run", "x.sql", "--engine", "local"]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": "/proc/nowhere", "HOME": "/proc/nowhere"}
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ran.returncode == 0, ran.stderr
+    first, last = ran.stderr.splitlines()
+    assert first.startswith("every run compiles the kernels") and last.startswith("done: ")
+
+
 def test_a_local_run_does_without_pandas_and_says_that_it_compiles(in_tmp: Path) -> None:
     stream = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 3) TIMESTAMP BY ts;"
     (in_tmp / "x.sql").write_text(f"{stream} SELECT k FROM s")
@@ -221,3 +235,42 @@ def test_a_local_run_does_without_pandas_and_says_that_it_compiles(in_tmp: Path)
         assert ran.returncode == 0 and "numba" in ran.stderr
         assert not any(name in ran.stderr for name in ("pandas.core", "rich.console", "prometheus_client"))
         assert ("compiling the kernels" in ran.stderr) == (not known)
+
+
+def _flipped(file: Path) -> None:
+    body = bytearray(file.read_bytes())
+    body[-10] ^= 1
+    file.write_bytes(body)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize(
+    ("what", "answer"),
+    [
+        ("format", "has format 4, and this version has format"),
+        ("checkpoint.json", "the checkpoint is damaged: checkpoint.json does not match its checksum"),
+        ("commits/*", "the checkpoint is damaged: commits/00000001 does not match its checksum"),
+        ("decided", "the checkpoint is damaged: decided/00000001 is a copy of commits/00000001"),
+        ("engine", "is of the local engine: go on with it there"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_continued_is_refused_before_spark_starts(
+    what: str, answer: str, declared: bool, in_tmp: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also if only Spark knows the columns of the streams."""
+    made = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 3) TIMESTAMP BY ts; SELECT k FROM s"
+    assert main(["run", _written(in_tmp, made), "--engine", "local", "--checkpoint", "ck"]) == 0
+    if what == "format":
+        about = in_tmp / "ck/checkpoint.json"
+        about.write_bytes(sealed(json.dumps(json.loads(unsealed(about.read_bytes())) | {"format": 4}).encode()))
+    elif what == "decided":
+        newest = max((in_tmp / "ck/commits").iterdir())
+        newest.rename(in_tmp / "ck/decided" / newest.name)  # batch 1 has begun, and the file is another one
+    elif what != "engine":
+        _flipped(max(in_tmp.glob(f"ck/{what}")))
+    capsys.readouterr()
+    _written(in_tmp, made if declared else _UNDECLARED)
+    for command in ("validate", "run"):
+        assert main([command, "job.sql", "--checkpoint", "ck"]) > 0
+        said = capsys.readouterr()
+        assert answer in said.err and said.err.count("\n") == 1 and not said.out

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from eddyline.extras import install
 from tests.support.pages import ROOT
 
 
@@ -19,4 +20,4 @@ def test_what_is_missing_is_told_in_one_line(in_tmp: Path) -> None:
     for extra, status, said in json.loads(done.stdout.splitlines()[-1]):
         assert status in (None, 1, 2), (extra, said)
         assert said.count("\n") <= 3, said  # a mistake of a script also shows its place
-        assert f"pip install 'eddyline[{extra}]'" in said.partition("\n")[0], (extra, status, said)
+        assert install(extra) in said.partition("\n")[0], (extra, status, said)

@@ -168,7 +168,7 @@ def test_places_are_those_of_the_script() -> None:
 
 
 def test_helpers() -> None:
-    assert shown("a\nb") == "'a\\x0ab'"
+    assert shown("a\nb") == "'a\\nb'"
     assert shown("x" * 99) == f"'{'x' * 40}...'"
     assert [unit_of(w) for w in ("MINUTES", "min", "Hour", "us", "months", "moment")] == [
         "MINUTE",

@@ -38,7 +38,7 @@ def answer_to(script: str) -> str:
     try:
         bind(parse(text), lambda declaration: pa.schema(declaration.columns or []))
     except ScriptError as error:
-        return error.pretty()
+        return error.pretty(width=10_000)
     return "NOT REFUSED"
 
 

@@ -44,8 +44,5 @@ def test_the_demo_is_watched(engine: str, tmp_path: Path) -> None:
     summary = json.loads(out.splitlines()[-1])
     assert demo.returncode == 0
     assert summary["rows_in"] == SECONDS * 4 * RATE + SECONDS // 3 * RATE and summary["decisions"]["reroute"] > 0
-    assert "gave the same results" in out
-    assert ("Spark's own stream-stream joins, in the order of the script, over the first 2 s: " in out) == (
-        engine == "spark"
-    )
+    assert f"Both orders gave the same {summary['rows_out']:,} results" in out
     assert (tmp_path / "eddyline-demo.png").read_bytes().startswith(b"\x89PNG")

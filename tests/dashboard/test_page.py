@@ -117,6 +117,23 @@ def test_what_a_record_says_is_shown_as_it_is(browser: Any) -> None:
         assert page.locator("#detail .verdict").count() == 0
 
 
+def test_rows_and_results_have_a_chart_each(browser: Any) -> None:
+    """Beside results that are a thousand times as many, rows would be flat."""
+    samples = [sample(t) | {"rows_in": 100 * n, "rows_out": 100_000 * n} for n, t in enumerate((1.0, 2.0, 3.0))]
+    with served([RUN, *samples]) as (_, dashboard), Watched(browser, dashboard.address) as watched:
+        for name, said in (("Rows a second", "in 100"), ("Results a second", "out 100 K")):
+            watched.says(f"[data-chart='{name}'] .head p", said)
+
+
+def test_the_range_is_readable_on_a_phone(browser: Any) -> None:
+    with served([RUN, sample(1.0)]) as (_, dashboard), Watched(browser, dashboard.address, width=390) as watched:
+        watched.says("#told", "Now: ")
+        box = watched.page.locator("#range")
+        wide = box.evaluate("one => one.offsetWidth")
+        whole = box.evaluate("one => { one.style.width = 'max-content'; return one.offsetWidth }")
+        assert wide >= whole, "the widest of the texts is cut"
+
+
 def test_no_text_of_the_drawing_is_cut_on_a_phone(browser: Any) -> None:
     """The names of sources fit into their boxes, and the shares of time into the drawing."""
     names = {"r": "registrations", "w": "weather", "m": "members", "c": "cancellations"}

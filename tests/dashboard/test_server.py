@@ -86,6 +86,15 @@ def test_a_browser_may_load_nothing_from_elsewhere() -> None:
         assert "://" not in path.read_text(encoding="utf-8").replace("http://www.w3.org/", ""), path
 
 
+def test_texts_of_events_are_escaped() -> None:
+    event = {"type": "note", "t": 1.0, "text": "a\u202eb\x1b[2J\n", "columns": {"\x9bk": ["\u200b", 1, None]}}
+    with served([event]) as (_, dashboard):
+        port = port_of(dashboard.address)
+        body = gzip.decompress(ask(port, "/history", authorization=BEARER)[2])
+        shown = {"text": "a\\u202eb\\u001b[2J\n", "columns": {"\\u009bk": ["\\u200b", 1, None]}}
+        assert json.loads(body) == event | shown
+
+
 def test_history_and_then_events() -> None:
     events = list(made_up_run(5))
     with served(events) as (feed, dashboard):
@@ -164,6 +173,7 @@ def test_no_tokens(token: Any) -> None:
 
 
 def test_packages_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(SettingError, match=r"type: pip install 'eddyline\[dashboard\]'"):
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    monkeypatch.delitem(sys.modules, "eddyline.dashboard.app")
+    with pytest.raises(SettingError, match=r"type: .* -m pip install .*starlette"):
         serve(feed_of())

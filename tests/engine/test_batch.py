@@ -152,6 +152,55 @@ def test_the_newest_row_of_any_stream_even_if_it_was_filtered_or_late() -> None:
     assert ends(job.end()) == ends(job.expected()) == [(10, 1), (20, 1)]
 
 
+TUMBLE = "SELECT COUNT(*) AS n, window_end() AS t FROM a [TUMBLE 10 MICROSECONDS]"
+
+
+def test_a_window_with_a_borrowed_name_comes_when_the_watermark_is_its_end() -> None:
+    """A row at its start is in it, a row at its end is not, and one at the watermark is not late."""
+    job = Job(TUMBLE, a="k")
+    assert ends(job.feed(a=[(0, 0), (9, 0)])) == []
+    assert ends(job.feed(a=[(10, 0)])) == [(10, 2)]
+    assert ends(job.feed(a=[(10, 0), (19, 0)])) == []
+    assert ends(job.feed(a=[(20, 0), (45, 0)])) == [(20, 3), (30, 1)]
+    assert ends(job.end()) == [(50, 1)]
+
+
+def test_at_the_end_come_all_borrowed_windows_that_hold_a_row() -> None:
+    for window, last in [
+        ("TUMBLE 10 MICROSECONDS", [20]),
+        ("HOP 10 MICROSECONDS, 30 MICROSECONDS", [20, 30, 40]),
+        ("HOP 10 MICROSECONDS, 25 MICROSECONDS", [15, 25, 35]),  # windows begin at multiples of the slide
+        ("CUMULATE 10 MICROSECONDS, 30 MICROSECONDS", [20, 30]),
+        ("CUMULATE 10 MICROSECONDS, 30 MICROSECONDS OFFSET -4 MICROSECONDS", [16, 26]),
+    ]:
+        job = Job(f"SELECT COUNT(*) AS n, window_end() AS t FROM a [{window}]", a="k")
+        job.feed(a=[(10, 0)])
+        assert ends(job.end()) == ends(job.expected()) == [(end, 1) for end in last]
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        ("HOP 10 MICROSECONDS, 20 MICROSECONDS",) * 2,
+        ("TUMBLE 10 MICROSECONDS", "CUMULATE 10 MICROSECONDS, 20 MICROSECONDS"),
+        ("TUMBLE 10 MICROSECONDS", "RANGE 30 MICROSECONDS"),
+        ("HOP 10 MICROSECONDS, 30 MICROSECONDS", "ROWS 2"),
+        ("HOP 5 MICROSECONDS, 12 MICROSECONDS OFFSET 1 MICROSECONDS", "UNBOUNDED"),
+    ],
+)
+def test_joins_of_borrowed_windows_keep_rows_as_long_as_they_count_and_no_longer(windows: tuple[str, str]) -> None:
+    """Every two rows of two streams, from far too old to far too new, in both orders of arrival."""
+    select = f"SELECT COUNT(*) AS n, window_end() AS t FROM a [{windows[0]}], b [{windows[1]}] WHERE a.k = b.k"
+    for first, second in [("a", "b"), ("b", "a")]:
+        for apart in range(35):
+            job = Job(select, a="k", b="k")
+            found = job.feed(**{first: [(7, 0)], second: [(7, 1)]})
+            for time in (8, 10, 7 + apart):  # the watermark passes boundaries before the row comes
+                found += job.feed(**{first: [(max(time, 7), 2)], second: [(min(time, 7 + apart), 3)]})
+            found += job.feed(**{second: [(7 + apart, 0)]}) + job.end()
+            assert ends(found) == ends(job.expected())
+
+
 def test_before_1970() -> None:
     job = Job(SLIDE, a="k")
     assert ends(job.feed(a=[(-25, 0), (-11, 0)]) + job.feed(a=[(-5, 0)]) + job.end()) == [(-20, 1), (-10, 2), (0, 2)]

@@ -19,6 +19,7 @@ import pytest
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import WINDOW_END, Aggregate, Call, Expr, Literal, SourceColumn
 from eddyline.bound.model import BoundQuery, BoundSource, BoundStream, GroupBy, Output
+from eddyline.bound.slide import Slide
 from eddyline.engine.group_by import Grouping
 from eddyline.engine.tuning import ENGINE, EngineTuning
 
@@ -72,7 +73,9 @@ def query_of(
     outputs += [Output(f"a{i}", a) for i, a in enumerate(aggregates)]
     if slide is not None:
         outputs.insert(0, Output("t", WINDOW_END))
-    group = GroupBy(tuple(column_of(k) for k in keys), tuple(aggregates), having, slide)
+    group = GroupBy(
+        tuple(column_of(k) for k in keys), tuple(aggregates), having, None if slide is None else Slide(slide)
+    )
     return BoundQuery((BoundSource("s", BoundStream("s", schema, "ts")),), (), tuple(outputs), group)
 
 
@@ -95,7 +98,7 @@ def expected(
 ) -> list[dict[str, Any]]:
     """The results of DuckDB, from T = 0 on."""
     assert query.group is not None
-    slide = query.group.slide
+    slide = query.group.slide and query.group.slide.step
     keys = [f"{k.name} AS k{i}" for i, k in enumerate(query.group.keys) if isinstance(k, SourceColumn)]
     select = ", ".join(keys + [f"{sql_of(a)} AS a{i}" for i, a in enumerate(query.group.aggregates)])
     groups = ", ".join(["boundary", *(k.name for k in query.group.keys if isinstance(k, SourceColumn))])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -209,6 +210,22 @@ def test_rows_of_one_moment_are_one_cluster() -> None:
     job = Job(ONE.format(""), ON, a=COLUMNS)
     job.feed(a=rows(np.random.default_rng(9), 400, 20, np.full(400, 7)))
     assert of(job.engine.estimates({"a": 800}))["m"].why == "the rows of a so far have too few different times"
+
+
+def test_the_window_that_is_open_has_its_owners_end_and_share() -> None:
+    """Three quarters of the first tenth have passed, and then half of the second: of a CUMULATE 15 of 20."""
+    step = WHOLE // 10
+    for window, shares in [
+        (f"TUMBLE {step} MICROSECONDS", (0.75, 0.5)),
+        (f"CUMULATE {step} MICROSECONDS, {WHOLE} MICROSECONDS", (0.75, 0.75)),
+        (f"HOP {step} MICROSECONDS, {2 * step} MICROSECONDS", (0.75, 0.75)),
+    ]:
+        rng, job = np.random.default_rng(5), Job(ONE.format(f"[{window}]"), ON, a=COLUMNS)
+        for number, upto in enumerate((step * 3 // 4, step * 3 // 2)):
+            job.feed(a=rows(rng, 400, 20, np.linspace(number * step, upto, 400).astype(np.int64)))
+            estimate = of(job.engine.estimates({}))["n"]
+            assert estimate.window_end == datetime.fromtimestamp((number + 1) * step / 1e6, UTC)
+            assert estimate.share == pytest.approx(shares[number], rel=0.01)
 
 
 def test_rows_out_of_order_have_no_interval_in_a_window() -> None:

@@ -302,3 +302,17 @@ def test_rows_that_leave_memory() -> None:
     assert told("SELECT k FROM a") == "no groups of rows leave memory: there is no join"
     assert told("SELECT a.k FROM a [ROWS 3], b WHERE a.k = b.k") == f"{start}a, b by k"
     assert "leave memory" not in explain(joined(three))
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("TUMBLE 1 MINUTE", "TUMBLE 1 minute"),
+        ("HOP 1 MINUTE, 10 MINUTES OFFSET -45 SECONDS", "HOP 1 minute, 10 minutes OFFSET 15 seconds"),
+        ("CUMULATE 1 MINUTE, 10 MINUTES OFFSET 5 MINUTES", "CUMULATE 1 minute, 10 minutes OFFSET 5 minutes"),
+        ("RANGE 10 MINUTES SLIDE 1 MINUTE", "RANGE 10 minutes"),
+    ],
+)
+def test_windows_with_borrowed_names_have_them(written: str, shown: str) -> None:
+    query = bound(f"SELECT COUNT(*) FROM a [{written}]", a="k")
+    assert f"a: stream a, {shown}\n" in explain(query)

@@ -76,8 +76,23 @@ def test_a_checkpoint_has_a_history_of_its_own(checkpoint: Checkpoint, tmp_path:
 
 
 @pytest.mark.parametrize(
+    ("was", "now"),
+    [("a RANGE 60 60", "a TUMBLE 60 60"), ("a RANGE 600 60, b RANGE 60 60, c", "a HOP 600 60, b TUMBLE 60 60, c")],
+)
+def test_a_checkpoint_of_windows_that_counted_their_ends(was: str, now: str, tmp_path: Path) -> None:
+    Checkpoint(Store(str(tmp_path / "old"))).open({**ABOUT, "query": f"SELECT COUNT(*) over {was}"})
+    sentence = r"windows with borrowed names now mean \[start, end\): give the job a new checkpoint folder"
+    with pytest.raises(SettingError, match=sentence):
+        Checkpoint(Store(str(tmp_path / "old"))).check({**ABOUT, "query": f"SELECT COUNT(*) over {now}"})
+
+
+@pytest.mark.parametrize(
     ("changed", "sentence"),
     [
+        (
+            {"query": "over s HOP 600000000 60000000 5000000"},
+            "and is over s HOP 1 minute, 10 minutes OFFSET 5 seconds;",
+        ),
         ({"query": "SELECT 1"}, "query was SELECT k FROM s and is SELECT 1;"),
         ({"query": "SELECT k FROM s, t over s , t "}, "and is SELECT k FROM s, t over s, t;"),
         ({"groups": 7}, "groups was 256 and is 7;"),
@@ -95,9 +110,9 @@ def test_a_checkpoint_of_something_else(changed: dict[str, object], sentence: st
 
 
 def test_another_format(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FORMAT", 7)
-    monkeypatch.setattr(module, "READABLE", (7,))
-    with pytest.raises(SettingError, match="has format 6, and this version has format 7; finish the job"):
+    monkeypatch.setattr(module, "FORMAT", 8)
+    monkeypatch.setattr(module, "READABLE", (8,))
+    with pytest.raises(SettingError, match="has format 7, and this version has format 8; finish the job"):
         checkpoint.open(ABOUT)
 
 
@@ -122,7 +137,7 @@ def test_a_folder_in_which_a_first_run_died_at_once(tmp_path: Path) -> None:
 def test_commits_without_what_they_are_of(checkpoint: Checkpoint, tmp_path: Path) -> None:
     checkpoint.commit(COMMIT)
     (tmp_path / "checkpoint.json").unlink()
-    with pytest.raises(JobError, match=r"has commits, but its checkpoint\.json is missing"):
+    with pytest.raises(JobError, match=r"is damaged: checkpoint\.json is missing"):
         checkpoint.open(ABOUT)
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eddyline.bound.slide import Slide
 from eddyline.codec import as_json, of_json, packed, unpacked
 from eddyline.routing.rows_windows import MARKS, RowsCounted, RowsWindow, RowsWindowSnapshot
 from eddyline.settings import Settings
@@ -41,25 +42,28 @@ def test_a_window_releases_times_but_keeps_their_number() -> None:
     assert window.rows == 10_000
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30), st.integers(0, 40)), min_size=1, max_size=12))
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30), st.integers(0, 40)), min_size=1, max_size=12),
+    st.sampled_from([Slide(4), Slide(4, 3, gap=1), Slide(4, 1)]),
+)
 @examples(200)
-def test_boundaries_that_the_watermark_has_passed(batches: list[tuple[int, int, int]]) -> None:
+def test_boundaries_that_the_watermark_has_passed(batches: list[tuple[int, int, int]], slide: Slide) -> None:
     """They are asked for until they are emitted, also after a restart."""
-    window, times, watermark, emitted = RowsWindow(Arena(), 3, slide=4), list[int](), 0, 0
+    window, times, watermark, emitted = RowsWindow(Arena(), 3, slide), list[int](), 0, 0
     for number, (rows, ahead, behind) in enumerate(batches):
         new = sorted(random.Random(f"{number} {rows}").choices(range(watermark, watermark + ahead + 1), k=rows))
         watermark += ahead + 1
         window.append(np.array(new, np.int64))
         times += new
-        emitted = max(emitted, (watermark - behind) // 4)
-        saved = of_json(as_json(window.counted(watermark, 4 * emitted)), RowsCounted)
-        window.commit(watermark, 4 * emitted)
-        other = RowsWindow(Arena(), 3, slide=4)
+        emitted = max(emitted, slide.number_upto(watermark - behind))
+        saved = of_json(as_json(window.counted(watermark, slide.at(emitted))), RowsCounted)
+        window.commit(watermark, slide.at(emitted))
+        other = RowsWindow(Arena(), 3, slide)
         other.start_at(saved)
-        asked = np.array([*range(4 * emitted, watermark, 4), watermark, watermark + 7])
+        asked = np.array([*range(slide.at(emitted), watermark, 4), watermark, watermark + 7])
         for one in (window, other):
             assert one.least(asked).tolist() == [sum(t <= a for t in times) - 3 for a in asked.tolist()]
-            assert len(saved.passed) <= 2 + max(0, watermark // 4 - emitted + 1)
+            assert len(saved.passed) <= 2 + max(0, slide.number_upto(watermark) - emitted + 1)
 
 
 def test_a_window_wound_back() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from eddyline.cli.main import main
 from eddyline.cql.script import parse
-from eddyline.errors import SettingError
+from eddyline.errors import ScriptError
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.schemas import schema_text
 from eddyline.runtime.running.spec import Spec
@@ -55,32 +55,46 @@ def test_no_command_shows_the_value(
     assert "hunter2" not in said.out + said.err + caplog.text
 
 
+_NOT_HERE = "must not have a password, a token or a key; put it in an environment variable, and the name into an option"
+_NAMES_IT = "is the name of an environment variable, as in"
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("option", "message"),
     [
-        (
-            f"url_env '{_VALUE}'",
-            "table t: option url_env is the name of an environment variable, as in url_env 'MY_SECRET', not its value",
-        ),
-        (
-            f"url '{_VALUE}'",
-            "table t: option url must not have a password; put the value in an environment variable and write url_env"
-            " and its name",
-        ),
-        ("url 'http://:hunter2@host/price'", "table t: option url must not have a password"),
+        (f"url_env '{_VALUE}'", f"{_NAMES_IT} url_env 'MY_SECRET', not its value"),
+        (f"url '{_VALUE}'", _NOT_HERE),
+        ("url 'http://:hunter2@host/price'", _NOT_HERE),
+        ("url 'https://hunter2@host/price'", _NOT_HERE),
+        ("url 'http://host/price?id={id}&api_key=hunter2'", _NOT_HERE),
+        ("url 'jdbc:postgresql://bob:hunter2@h/db'", _NOT_HERE),
+        ("url 'jdbc:sqlserver://h;user=u;password=hunter2'", _NOT_HERE),
+        ("url 'host=h user=bob password = hunter2'", _NOT_HERE),
+        ('headers \'{"Authorization": "Bearer hunter2"}\'', _NOT_HERE),
+        ("sasl_password 'hunter2'", "looks like a secret; put the value in an environment variable and write"),
+        ("s3.secret_access_key 'hunter2'", "looks like a secret"),
     ],
 )
-def test_a_secret_in_the_script_is_refused_and_not_repeated(options: str, message: str) -> None:
-    text = script(options, where="s.nothing = t.id")
-    of_method = script(where="s.nothing = t.id").replace("INDEX ON (id)", f"SCAN INDEX ON (id) OPTIONS ({options})")
-    for written in (text, of_method):
-        with pytest.raises(SettingError) as caught:
+@pytest.mark.parametrize("wrong_query", [False, True])
+def test_a_secret_in_the_script_is_refused_and_not_repeated(option: str, message: str, wrong_query: bool) -> None:
+    where = "s.nothing = t.id" if wrong_query else "s.k = t.id"
+    text = script(option, where)
+    of_method = script(where=where).replace("INDEX ON (id)", f"SCAN INDEX ON (id) OPTIONS ({option})")
+    of_stream = script(where=where).replace("rows 3", f"rows 3, {option}")
+    for written in (text, of_method, of_stream):
+        with pytest.raises(ScriptError) as caught:
             prepare(written, out=io.StringIO())
-        assert str(caught.value).startswith(message) and "hunter2" not in str(caught.value)
+        assert f": option {option.split()[0]} {message}" in caught.value.message
+        assert caught.value.source_line[caught.value.column - 1 :].startswith(option.split()[0])
+        assert "hunter2" not in caught.value.pretty()
 
 
-@pytest.mark.parametrize(
-    "url", ["http://host:8080/p?at=a:b@c", "postgres://ann@db:5432/users", "users:a@b", "a/b://c:d@e"]
-)
+def test_the_line_of_another_mistake_does_not_show_a_secret() -> None:
+    with pytest.raises(ScriptError) as caught:
+        prepare(script("password 'hunter2' 7"), out=io.StringIO())
+    assert "password '*******'" in caught.value.pretty()
+
+
+@pytest.mark.parametrize("url", ["http://host:8080/p?at=a:b@c", "postgres://ann@db:5432/users", "users:a@b"])
 def test_urls_without_a_password(url: str) -> None:
     check_no_secret(parse(script(f"url '{url}'")).declarations[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -93,6 +94,25 @@ def test_a_master_that_does_not_answer(in_tmp: Path, capsys: pytest.CaptureFixtu
     assert main(["validate", "job.sql", "--conf", f"spark.master=spark://127.0.0.1:{port}"]) == 0
 
 
+def test_other_letters_in_names_of_files_whatever_the_locale(tmp_path: Path) -> None:
+    folder = tmp_path / "jöb"
+    (folder / "eingäng").mkdir(parents=True)
+    (folder / "eingäng" / "ä.csv").write_text("ts,k,t\n2026-01-01 00:00:00,1,größe\n", encoding="utf-8")
+    (folder / "jöb.sql").write_text(
+        "CREATE STREAM s (ts TIMESTAMP, k BIGINT, t VARCHAR) USING csv OPTIONS (path 'eingäng') TIMESTAMP BY ts;"
+        " CREATE SINK o USING json OPTIONS (path 'ausgäng'); INSERT INTO o SELECT k, t FROM s",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "eddyline.cli", "run", "jöb.sql", "--checkpoint", "ständ"]
+    conf = ["--conf", "spark.driver.memory=512m", "--conf", "spark.master=local[1,4]"]
+    environment = {**os.environ, "LC_ALL": "POSIX"}
+    done = subprocess.run([*command, *conf], cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    (part,) = (folder / "ausgäng").glob("part-*")
+    assert part.read_text(encoding="utf-8") == '{"k":1,"t":"größe"}\n'
+    assert sorted(path.name for path in folder.iterdir()) == ["ausgäng", "eingäng", "jöb.sql", "ständ"]
+
+
 @pytest.mark.parametrize("end", [False, True])
 def test_a_good_run_says_two_lines_and_a_start_can_be_ended(end: bool, tmp_path: Path) -> None:
     """While the JVM starts, SIGTERM ends the process; else the run says that it starts Spark and that it is done, and
@@ -119,7 +139,10 @@ def test_a_good_run_says_two_lines_and_a_start_can_be_ended(end: bool, tmp_path:
 
 
 def _children(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except FileNotFoundError:
-        return []
+    """The processes that any thread of a process has started."""
+    found: list[str] = []
+    with contextlib.suppress(FileNotFoundError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                found += (thread / "children").read_text().split()
+    return found

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from eddyline.errors import JobError
+from eddyline.faults import inject
 from eddyline.testing.kafka_broker import KafkaBroker, NoKafka, connector_jars
 from tests.conftest import Ran
 
@@ -67,6 +69,32 @@ def test_a_join_of_topics(kafka: KafkaBroker, run_on_spark: Callable[..., Ran], 
     (dead,) = _rows(tmp_path / "dead")
     assert str(dead["reason"]).startswith(f"topic {one}, partition 1, offset 0: not a JSON object of this stream")
     assert ran.summary.rows_dead == 1
+
+
+def test_a_topic_that_is_made_again_while_a_batch_runs(
+    kafka: KafkaBroker, run_on_spark: Callable[..., Ran], tmp_path: Path
+) -> None:
+    """Nothing of the batch is published, and the next run does not go on with the other topic."""
+    one, two = kafka.create(partitions=3), kafka.create(partitions=2)
+    text, reached = JOIN.format(servers=kafka.servers, one=one, two=two, folder=tmp_path), list[str]()
+    for topic, partitions in ((one, 3), (two, 2)):
+        _send(kafka, topic, partitions, range(300))
+
+    def strike(point: str) -> None:
+        reached.append(point)
+        if reached.count("spark: records are there") == 2 and point == "spark: records are there":  # the first has rows
+            kafka.create_again(two, 2)
+            _send(kafka, two, 2, range(300))
+
+    inject(strike)
+    try:
+        with pytest.raises(JobError, match=f"topic {two} was deleted and made again"):
+            run_on_spark(text, tmp_path / "ck", at_end="keep")
+    finally:
+        inject(None)
+    assert not _rows(tmp_path / "out")
+    with pytest.raises(JobError, match=f"topic {two} was deleted and made again"):
+        run_on_spark(text, tmp_path / "ck", at_end="keep")
 
 
 _CONNECTOR = """

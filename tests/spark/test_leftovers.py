@@ -22,7 +22,7 @@ def test_nothing_is_left(tmp_path: Path) -> None:
         assert run.wait_for(kill) and run.strike(kill, random.Random(1)), run.said
         run.wait()
         assert run.wait_for_all() == []
-    assert [name.split("-")[2] for name in left(job)] == ["arenas", "checkpoint"]
+    assert [name.split("-")[2] for name in left(job)] == ["arenas", "checkpoint", "jvm"]
     shutil.rmtree(job.sink, ignore_errors=True)
     with ChaosRun(job, "spark", {"slots": 1}, checkpoint=False) as run:
         assert run.wait() == 0, run.said

@@ -48,7 +48,9 @@ def test_a_module_named_by_its_path(
     assert sorted(row["w"] for row in run_on_spark(text, modules=(file,)).rows) == [1001, 1002]
 
 
-def test_a_file_is_imported_once_and_anew_when_it_changed(file: str) -> None:
+def test_a_file_is_imported_once_and_anew_when_it_changed(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "of_a_file", raising=False)  # another file of this name, of another test
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if not folder.endswith("functions")])
     path = Path(file)
     path.write_text("TIMES = globals().get('TIMES', 0) + 1\n")
     import_all((), texts([file]))

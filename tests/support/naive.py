@@ -36,7 +36,11 @@ def naive(case: Case, query: BoundQuery) -> pa.Table:
         return _finish(query, env, int(fits.sum()), None)
     parts = [_finish(query, {c: v.slice(0, 0) for c, v in env.items()}, 0, 0)]
     if len(at[0]):
-        for end in range(-(-int(newest_of.min()) // slide) * slide, -(-newest // slide) * slide + 1, slide):
+        # with gap 1, a row counts in the window that begins at its time, and windows end a step apart from origin + 1
+        sizes = [s.window.size for s in query.sources if s.window.kind is WindowKind.RANGE] if slide.gap else [0]
+        first = (int(newest_of.min()) - slide.origin - slide.gap) // slide.step * slide.step + slide.origin + slide.gap
+        last = newest + max(sizes) if slide.gap else -(-newest // slide.step) * slide.step
+        for end in range(first, last + slide.step * slide.gap + 1, slide.step):
             fits = _in_windows(query, rows, times, at, np.full(len(at[0]), end), True)
             parts.append(_finish(query, {c: v.filter(pa.array(fits)) for c, v in env.items()}, int(fits.sum()), end))
     return pa.concat_tables(parts)
@@ -99,14 +103,18 @@ def _in_windows(query: BoundQuery, rows, times, at, instant: np.ndarray, slides:
         if times[source] is None:
             continue
         time = times[source][at[source]]
-        fits &= time <= instant
-        if s.window.kind is WindowKind.RANGE:
-            fits &= instant - time < s.window.size if slides else instant - time <= s.window.size
+        borrowed = slides and query.group.slide.gap
+        fits &= time < instant if borrowed else time <= instant
+        if s.window.pieces is not None:
+            begin = s.window.pieces.origin + 1
+            fits &= (time - begin) // s.window.size == (instant - 1 - begin) // s.window.size
+        elif s.window.kind is WindowKind.RANGE:
+            fits &= instant - time < s.window.size if slides and not borrowed else instant - time <= s.window.size
         elif s.window.kind is WindowKind.ROWS:
             order = _order(rows[source], times[source], query.columns_of_source(source))
             rank = np.empty(len(order), np.int64)
             rank[order] = np.arange(len(order))
-            until_now = np.searchsorted(times[source][order], instant, side="right")
+            until_now = np.searchsorted(times[source][order], instant, side="left" if borrowed else "right")
             fits &= until_now - rank[at[source]] <= s.window.size
     return fits
 

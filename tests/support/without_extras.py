@@ -75,7 +75,7 @@ def main() -> None:
     for extra, text, using in _SCRIPTS:
         attempt(extra, on_script(text.replace("{}", using), "validate", "--engine", "local"))
     attempt("spark", on_script(f"{_STREAM} SELECT s.k FROM s;", "run"))
-    attempt("spark", lambda: command(["demo", "--seconds", "6", "--live"]))
+    attempt("spark", lambda: command(["demo", "--seconds", "12", "--live"]))
     rows = pa.table({"ts": pa.array([0], pa.timestamp("us")), "k": [1]})
     query = el.query("SELECT k FROM s", streams={"s": el.stream(rows, time="ts")})
     attempt("spark", lambda: query.start(engine="spark"))

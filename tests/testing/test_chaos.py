@@ -18,6 +18,7 @@ from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.settings import from_mapping
 from eddyline.testing.chaos import MOVES, Chaos, draw_settings
+from eddyline.testing.chaos_interrupt import Interrupts
 from eddyline.testing.chaos_jobs import QUERIES, ChaosJob, make_job, verify
 from eddyline.testing.chaos_kill import COUNTS, DELIVERING, MOMENTS, VICTIMS, WITH_FILES, draw_kill
 from eddyline.testing.postgres import NoPostgres, binaries
@@ -126,6 +127,15 @@ def test_killed_on_the_local_engine() -> None:
     chaos.run(2)
     assert chaos.wrong == []
     assert chaos.kills == 2 and sum(line.startswith("kill ") for line in lines) == 2
+
+
+def test_interrupted_at_random_moments() -> None:
+    lines: list[str] = []
+    interrupts = Interrupts("local", seed=5, told=lines.append)
+    interrupts.run(3)
+    assert interrupts.wrong == []
+    assert interrupts.signals == 3
+    assert any("the sink equals the oracle" in line for line in lines)
 
 
 def test_kills_come_where_groups_move() -> None:

@@ -23,6 +23,7 @@ from eddyline.protocol.outlet import RESULTS, Outlet
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.files import FileOptions
 from eddyline.settings import Settings
+from eddyline.state.log.labelled import LabelledFiles
 from eddyline.state.log.store import Store
 from eddyline.testing import fault_points as module
 from eddyline.testing.case import Batch, Case, FromPart, SelectParts, StreamDecl
@@ -119,8 +120,10 @@ class FileSink:
     def __init__(self, folder: Path, schema: pa.Schema) -> None:
         self.folder, self.kept = folder / "out", dict[int, list[pa.RecordBatch]]()
         self.results = BatchFiles(FileOptions(self.folder, "parquet", "error", 50), schema, JOB)
-        self.store = Store(str(folder))
-        self.late = HandOver(self.store, "late", _SCHEMA, self._keep)
+        self.store = Store(str(folder / "handed"))
+        files = LabelledFiles(self.store)
+        files.describe({"id": JOB})
+        self.late = HandOver(files, "late", _SCHEMA, self._keep)
 
     def _keep(self, batch: int, files: Sequence[str]) -> None:
         self.kept[batch] = [r for file in files for r in pq.read_table(self.store.path(file)).to_batches()]
@@ -202,7 +205,7 @@ class Run:
         assert wrong(self.to_the_end(), expected(self.job)) is None
         assert leftovers(self.simulation.checkpoint) == []
         self.sink.close()
-        assert not list(self.folder.rglob("_staged")) and not (self.folder / "late").exists()
+        assert not list(self.folder.rglob("_staged")) and not (self.folder / "handed" / "late").exists()
 
 
 @cache
@@ -404,7 +407,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     segment = next((tmp_path / "checkpoint" / "log").iterdir())
     whole = segment.read_bytes()
     segment.unlink()
-    with pytest.raises(JobError, match=f"cannot read log/{segment.name}"):
+    with pytest.raises(JobError, match=f"damaged: log/{segment.name} is missing"):
         run.simulation.live()
     segment.write_bytes(whole)
     run.is_right()

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from eddyline.errors import SettingError
+from eddyline.extras import install
 from eddyline.runtime.recording.feed import Event
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def routes_over_time(events: Iterable[Event]) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
-        raise SettingError("plot_routes needs matplotlib; type: pip install 'eddyline[plots]'") from None
+        raise SettingError(f"plot_routes needs matplotlib; type: {install('plots')}") from None
     known = list(events)
     stretches = routes_of(known)
     samples = [event for event in known if event["type"] == "sample"]

@@ -26,6 +26,7 @@ from eddyline.cql.script import parse
 from eddyline.dashboard.place import DashboardPlace, place_of
 from eddyline.dashboard.server import serve
 from eddyline.errors import SettingError, shown
+from eddyline.extras import install
 from eddyline.plan.explain import explain
 from eddyline.plan.partition import partition
 from eddyline.plan.plan import Plan
@@ -205,4 +206,4 @@ def _needs_pyspark() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise SettingError(f"Spark needs PySpark ({error}); type: pip install 'eddyline[spark]'") from None
+        raise SettingError(f"Spark needs PySpark ({error}); type: {install('spark')}") from None

@@ -21,6 +21,7 @@ from eddyline.api.words import in_python
 from eddyline.dashboard.server import Dashboard
 from eddyline.engine.online import RunningEstimate
 from eddyline.errors import EddylineError, SettingError, shown
+from eddyline.extras import install
 from eddyline.runtime.recording.feed import EventFeed
 from eddyline.runtime.recording.recorded import run_recorded
 from eddyline.runtime.recording.recorder import Recorder
@@ -127,9 +128,7 @@ class Run:
         try:
             import pandas  # noqa: F401
         except ModuleNotFoundError:
-            raise SettingError(
-                "to_pandas needs pandas; type: pip install 'eddyline[pandas]', or use to_arrow"
-            ) from None
+            raise SettingError(f"to_pandas needs pandas; type: {install('pandas')}, or use to_arrow") from None
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> pl.DataFrame:
@@ -137,9 +136,7 @@ class Run:
         try:
             import polars
         except ModuleNotFoundError:
-            raise SettingError(
-                "to_polars needs polars; type: pip install 'eddyline[polars]', or use to_arrow"
-            ) from None
+            raise SettingError(f"to_polars needs polars; type: {install('polars')}, or use to_arrow") from None
         try:
             found = polars.from_arrow(self.to_arrow())
         except polars.exceptions.PolarsError as error:  # an interval with months, for example
@@ -213,12 +210,19 @@ class Run:
         return "stopping" if self._stop.is_set() else "running"
 
     def __repr__(self) -> str:
-        facts = ", ".join(f"{name} {value}" for name, value in notebook.facts(self.progress()).items())
+        facts = ", ".join(f"{name} {value}" for name, value in self._facts().items())
         return f"<Run {self.state}: {self._error or facts}>"
+
+    def _facts(self) -> dict[str, str]:
+        """What is shown of the progress. A run that is done has read all rows and waits for none: no watermark."""
+        facts = notebook.facts(self.progress())
+        if self.state == "done":
+            facts.pop("watermark", None)
+        return facts
 
     def _repr_html_(self) -> str:
         facts = {"state": self.state, **({} if self._error is None else {"error": str(self._error)})}
-        facts |= notebook.facts(self.progress()) | notebook.routes(event for _, event in self.feed.since())
+        facts |= self._facts() | notebook.routes(event for _, event in self.feed.since())
         return notebook.table(facts) + notebook.folded("plan", self.explain())
 
     def _ipython_display_(self) -> None:

@@ -10,7 +10,7 @@ from eddyline.errors import EddylineError, ScriptError
 
 _WORDS = (
     (re.compile(r"--engine (spark|local)"), r"engine='\1'"),
-    (re.compile(r"--dashboard-token\b"), "dashboard_token="),
+    (re.compile(r"--dashboard-token-env\b"), "dashboard_token="),
     (re.compile(r"--checkpoint\b"), "checkpoint="),
     (re.compile(r"--follow\b"), "follow=True"),
     (re.compile(r"--final\b"), "final=True"),

@@ -2,7 +2,7 @@
 
 A benchmark NAME is a module `eddyline.benchmarks.NAME` (`-` written `_`) with a function `run() -> list[Result]`; it is
 imported when it is run. The parameters of `run`, if any, are the choices of the user: `part`, `seed`, `seeds`,
-`against`, `minutes`, `out`, and those of `peers`. Messages about its progress go to the logger of its module.
+`against`, `minutes`, `runs`, `out`, and those of `peers`. Messages about its progress go to the logger of its module.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ NAMES = (
     "plans",
     "qualified",
     "watching",
+    "demo",
     "recording",
     "migration",
     "smooth",
@@ -67,6 +68,7 @@ NAMES = (
     "nexmark",
     "kafka",
     "kafka-lag",
+    "batches",
     "lookups",
     "builds",
     "aliases",
@@ -74,6 +76,7 @@ NAMES = (
     "balance-sim",
     "skew",
     "opening",
+    "soak",
     "peers",
 )
 BENCHMARKS: dict[str, Callable[..., list[Result]]] = {name: _module(name) for name in NAMES}

@@ -42,6 +42,7 @@ from confluent_kafka import Consumer, TopicPartition
 from eddyline.benchmarks import Result
 from eddyline.benchmarks.kafka import JOIN, PARTITIONS, script
 from eddyline.errors import InternalError, JobError, SettingError
+from eddyline.extras import install
 from eddyline.testing.chaos_run import processes
 from eddyline.testing.kafka_broker import NoKafka, kafka_broker
 from eddyline.testing.valkey import free_port
@@ -292,7 +293,7 @@ def _draw(samples: Sequence[Sample], title: str, path: Path) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise JobError("the plot needs matplotlib: pip install 'eddyline[plots]'") from None
+        raise JobError(f"the plot needs matplotlib: {install('plots')}") from None
     figure = Figure(figsize=(7.6, 6.4), dpi=80, layout="constrained")
     minutes, panels = [s.second / 60 for s in samples], figure.subplots(3, sharex=True)
     for name in ("written", "read"):

@@ -3,10 +3,17 @@ functions/writing.py."""
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from eddyline.bound.functions.writing import FIRST_DAY, YEAR_10000
+from eddyline.bound.nested import entries, joined, valid_rows
+from eddyline.bound.types import BINARY, STRING, is_list, is_moment, logical
+
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def as_text(values: pa.Array) -> pa.Array:
@@ -17,6 +24,10 @@ def as_text(values: pa.Array) -> pa.Array:
         return as_text(values.dictionary_decode())
     if pa.types.is_duration(type_):
         return _durations(values)
+    if pa.types.is_date(type_) or is_moment(type_):
+        return _moments(values)
+    if pa.types.is_nested(type_) and not pa.types.is_union(type_):
+        return _nested(values)
     if type_ == pa.month_day_nano_interval():
         return pa.array([None if v is None else _interval(*v) for v in values.to_pylist()], pa.string())
     if pa.types.is_fixed_size_binary(type_) or pa.types.is_binary_view(type_):
@@ -27,6 +38,35 @@ def as_text(values: pa.Array) -> pa.Array:
         return pa.array([None if v is None else _one(v) for v in values.to_pylist()], pa.string())
 
 
+def _nested(values: pa.Array) -> pa.Array:
+    """Lists, structs and maps, with text in quotes.
+
+    >>> as_text(pa.array([{"a": ["x", None], "b": 1.5}])).to_pylist()
+    ["{'a': ['x', NULL], 'b': 1.5}"]
+    """
+    valid = valid_rows(values)
+    if pa.types.is_struct(values.type):
+        fields = zip(values.type.names, values.flatten(), strict=True)
+        parts = [pc.binary_join_element_wise(f"'{name}': ", _inside(field), "") for name, field in fields]
+        inner = pc.binary_join_element_wise(*parts, ", ") if parts else pa.array([""] * len(values))
+    else:
+        lengths, columns = entries(values)
+        texts = [_inside(column) for column in columns]
+        each = pc.binary_join_element_wise(*texts, ": ") if len(texts) > 1 else texts[0]
+        inner = joined(each, lengths)
+    begin, end = "[]" if is_list(values.type) else "{}"
+    made = pc.binary_join_element_wise(begin, inner, end, "")
+    return made if valid is None else pc.if_else(pa.array(valid), made, pa.scalar(None, pa.string()))
+
+
+def _inside(values: pa.Array) -> pa.Array:
+    """The texts of values inside a nested one."""
+    text = as_text(values)
+    if logical(values.type) in (STRING, BINARY):
+        text = pc.binary_join_element_wise("'", text, "'", "")
+    return pc.coalesce(text, "NULL")
+
+
 def _one(value: Any) -> str:
     r"""One value as text. Bytes that are valid UTF-8 are shown as characters, as in a column of strings; others are
     escaped.
@@ -35,6 +75,50 @@ def _one(value: Any) -> str:
     café \xff
     """
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _moments(values: pa.Array) -> pa.Array:
+    """Dates and timestamps. Arrow does not write years of other than four digits as anyone reads them.
+
+    >>> as_text(pa.array([2**31 - 1, -719163, 0], pa.int32()).cast(pa.date32())).to_pylist()
+    ['5881580-07-11', '0001-12-31 (BC)', '1970-01-01']
+    """
+    is_days = pa.types.is_date32(values.type)
+    a_day = _a_day(values.type)
+    raw = values.view(pa.int32() if is_days else pa.int64())
+    if not has_far_years(values):
+        return pc.cast(values, pa.string())
+    far = pc.or_(pc.less(raw, FIRST_DAY * a_day), pc.greater_equal(raw, YEAR_10000 * a_day))
+    near = pc.if_else(far, pa.scalar(None, values.type), values)
+    texts = zip(pc.cast(near, pa.string()).to_pylist(), raw.to_pylist(), strict=True)
+    shown = (text if text or number is None else _far(number, a_day, values.type) for text, number in texts)
+    return pa.array(list(shown), pa.string())
+
+
+def _a_day(type_: pa.DataType) -> int:
+    return 1 if pa.types.is_date32(type_) else 86_400 * _PER_SECOND[getattr(type_, "unit", "ms")]
+
+
+def has_far_years(values: pa.Array) -> bool:
+    """Whether some dates or timestamps have a year of other than four digits, which Arrow does not write."""
+    if not (pa.types.is_date(values.type) or is_moment(values.type)):
+        return False
+    bounds = pc.min_max(values.view(pa.int32() if pa.types.is_date32(values.type) else pa.int64()))
+    low, high, a_day = bounds["min"].as_py(), bounds["max"].as_py(), _a_day(values.type)
+    return low is not None and bool(low < FIRST_DAY * a_day or high >= YEAR_10000 * a_day)
+
+
+def _far(number: int, a_day: int, type_: pa.DataType) -> str:
+    """A date or timestamp of any year; one before the year 1 is counted backwards and marked (BC)."""
+    days, rest = divmod(number, a_day)
+    cycles, day = divmod(days - FIRST_DAY, 146_097)  # days of 400 years
+    near = date.fromordinal(1 + day)
+    year = near.year + 400 * cycles
+    text = f"{year if year > 0 else 1 - year:04}-{near:%m-%d}"
+    if is_moment(type_):
+        clock = pa.array([rest], pa.int64()).cast(pa.timestamp(type_.unit)).cast(pa.string())[0].as_py()
+        text += clock[10:] + ("Z" if type_.tz else "")
+    return text if year > 0 else f"{text} (BC)"
 
 
 def _durations(values: pa.Array) -> pa.Array:

@@ -28,10 +28,11 @@ from eddyline.bound.expr import Expr
 from eddyline.bound.inferred_text import with_file_of
 from eddyline.bound.kept_types import kept
 from eddyline.bound.model import MATCH, MISSING, BoundQuery, BoundSource, BoundStream, GroupBy, Window, WindowKind
+from eddyline.bound.slide import Slide, borrowed
 from eddyline.bound.types import in_one_zone
 from eddyline.cql.names import did_you_mean, same
 from eddyline.cql.places import Place, shown, wrong
-from eddyline.cql.script import Declaration, FromItem, Script
+from eddyline.cql.script import Declaration, FromItem, Script, WindowClause
 
 _IN_PYTHON = "streams={{'{}': el.stream(..., time='ts')}}"
 SchemaOf = Callable[[Declaration], pa.Schema]
@@ -52,9 +53,10 @@ def bind(script: Script, schema_of: SchemaOf, python: bool = False) -> BoundQuer
     outputs, group = bind_outputs(binder, script.select, items, exprs, slide)
     if group is None and slide is not None:
         window = next(item.window for item in script.sources if item.window and item.window.slide is not None)
+        what, instead = (window.kind, "write RANGE") if window.is_borrowed else ("SLIDE", "leave SLIDE out")
         message = (
-            "SLIDE says how often an aggregate is wanted, and this query has none; "
-            "leave SLIDE out, or add GROUP BY or an aggregate"
+            f"{what} says how often an aggregate is wanted, and this query has none; "
+            f"{instead}, or add GROUP BY or an aggregate"
         )
         raise wrong(script.text, window.place, message)
     if script.partial is not None:
@@ -165,8 +167,7 @@ def _sources(
                 f"write the window behind it, as in FROM {shown(item.stream)[1:-1]} [TUMBLE 1 MINUTE]"
             )
             raise wrong(script.text, clause.place, message)
-        window = Window(WindowKind(clause.kind), clause.size) if clause is not None else Window()
-        sources.append(BoundSource(item.alias, streams[name], window))
+        sources.append(BoundSource(item.alias, streams[name], _window(clause)))
     if all(source.stream.is_table for source in sources):
         message = "FROM names only tables; a query needs at least one stream, " + (
             _IN_PYTHON.format("s") if python else "declared with CREATE STREAM ... TIMESTAMP BY"
@@ -206,29 +207,43 @@ def _stream(script: Script, declaration: Declaration, schema: pa.Schema) -> Boun
     return timed(script.text, declaration, kept_schema)
 
 
-def _slide(script: Script) -> int | None:
-    """The one SLIDE of the query."""
+def _window(clause: WindowClause | None) -> Window:
+    if clause is None:
+        return Window()
+    pieces = borrowed(clause.size, clause.size, clause.offset) if clause.kind == "CUMULATE" else None
+    return Window(WindowKind.RANGE if clause.is_borrowed else WindowKind(clause.kind), clause.size, pieces)
+
+
+def _slide(script: Script) -> Slide | None:
+    """The one SLIDE of the query, or the slide of its windows with borrowed names."""
     windows = [item.window for item in script.sources if item.window is not None]
-    slides = [window for window in windows if window.slide is not None]
-    if not slides:
+    sliding = [window for window in windows if window.slide is not None]
+    if not sliding:
         return None
-    slide = slides[0].slide
-    assert slide is not None
-    for window in slides:
-        if window.slide != slide:
-            raise wrong(
-                script.text,
-                window.place,
-                "a query has one SLIDE, and another window has a different one; write the same SLIDE in both",
+    slide = _slide_of(sliding[0])
+    for window in sliding:
+        if _slide_of(window).gap != slide.gap:
+            message = (
+                f"{sliding[0].kind} and {window.kind} with SLIDE are not for one query: TUMBLE, HOP and CUMULATE leave "
+                "out a row at the end of a window, SLIDE counts it; write windows of one kind"
             )
+            raise wrong(script.text, window.place, message)
+        if _slide_of(window) != slide:
+            what = "slide or offset; write the same in both" if slide.gap else "one; write the same SLIDE in both"
+            raise wrong(script.text, window.place, f"a query has one SLIDE, and another window has a different {what}")
     for window in windows:
-        if window.kind == "RANGE" and (window.size % slide or not window.size):
+        if window.kind == "RANGE" and (window.size % slide.step or not window.size):
             message = (
                 "the SLIDE must divide every RANGE; write a RANGE that is a multiple "
                 "of it, as in [RANGE 10 MINUTES SLIDE 1 MINUTE]"
             )
             raise wrong(script.text, window.place, message)
     return slide
+
+
+def _slide_of(window: WindowClause) -> Slide:
+    assert window.slide is not None
+    return borrowed(window.size, window.slide, window.offset) if window.is_borrowed else Slide(window.slide)
 
 
 def _predicates(binder: Binder, script: Script) -> tuple[Expr, ...]:

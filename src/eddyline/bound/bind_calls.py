@@ -1,4 +1,4 @@
-"""Calls: functions of the table and of the user, aggregates, window_end() and window_start()."""
+"""Calls: functions of the table and of the user, aggregates, window_end(), window_start() and window_time()."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ from eddyline.cql.places import shown
 
 _IGNORED = ("safe", "typed", "coalesce")
 """Flags that sqlglot sets for its own translations; they change nothing in DuckDB's dialect."""
+_BUCKETS = 946_857_600_000_000
+"""An instant at which buckets of time_bucket begin, 2000-01-03."""
 
 
 class Binds(Protocol):
@@ -43,7 +45,7 @@ def bind_function(binder: Binds, node: exp.Expr, clause: Clause) -> Expr:
     only(binder.scope, node, "this", "expressions")
     name = node.name.lower()
     if name in WINDOW_ENDS:
-        if node.expressions:
+        if node.expressions and not (name == "window_time" and _is_window(node.expressions)):  # Spark's
             raise binder.scope.wrong(node, f"{name} takes no argument; write {name}()")
         return window_end(binder.scope, node, name, clause)
     if name in AGGREGATES and name not in USER:
@@ -62,11 +64,19 @@ def bind_function(binder: Binds, node: exp.Expr, clause: Clause) -> Expr:
 
 
 def window_end(scope: NameScope, node: exp.Expr, name: str, clause: Clause) -> Expr:
-    """window_end() or window_start(), or a bare name that means it."""
+    """window_end(), window_start() or window_time(), or a name that means it."""
     if clause.window_end:
         raise scope.wrong(node, f"{name}() cannot be used here, {clause.window_end}")
     if name == "window_end":
         return WINDOW_END
+    if name == "window_time":
+        if not clause.window_time:
+            message = (
+                "window_time() is the last moment of a TUMBLE, HOP or CUMULATE; with SLIDE the time of a row is "
+                "window_end()"
+            )
+            raise scope.wrong(node, message)
+        return _minus(WINDOW_END, 1)
     windows = {source.window for source in scope.sources if not source.stream.is_table}
     window = windows.pop()
     if windows or window.kind is not WindowKind.RANGE:
@@ -75,7 +85,26 @@ def window_end(scope: NameScope, node: exp.Expr, name: str, clause: Clause) -> E
             "and what is to be taken off, as in window_end() - INTERVAL '1' MINUTE"
         )
         raise scope.wrong(node, message)
-    return functions.call("-", [WINDOW_END, Literal(window.size, pa.duration("us"))])
+    if window.pieces is None:
+        return _minus(WINDOW_END, window.size)
+    since = (window.pieces.end_of(window.pieces.origin) - _BUCKETS) % window.size
+    length = Literal(window.size, pa.duration("us"))
+    return _minus(functions.call("time_bucket", [length, _minus(WINDOW_END, 1 + since)]), -since)
+
+
+def window_name(node: exp.Column) -> str | None:
+    """`window_end`, `window_start` or `window_time` if a name means it: Spark's window.end and window.start do."""
+    names = [part.name.lower() for part in node.parts]
+    name = "_".join(names) if names in (["window", "start"], ["window", "end"]) else names[0]
+    return name if name in WINDOW_ENDS and len(names) == 1 + (names[0] == "window") else None
+
+
+def _is_window(nodes: list[exp.Expr]) -> bool:
+    return len(nodes) == 1 and isinstance(nodes[0], exp.Column) and nodes[0].sql().lower() == "window"
+
+
+def _minus(moment: Expr, micros: int) -> Expr:
+    return functions.call("-", [moment, Literal(micros, pa.duration("us"))])
 
 
 def _aggregate(binder: Binds, node: exp.Expr, name: str, clause: Clause) -> Aggregate:
@@ -93,7 +122,8 @@ def _aggregate(binder: Binds, node: exp.Expr, name: str, clause: Clause) -> Aggr
         raise binder.scope.wrong(node, f"{written} takes {'one argument' if ', ' not in form else 'two'}; write {form}")
     if distinct and name not in ("count", "min", "max"):
         raise binder.scope.wrong(
-            node, f"{written}(DISTINCT x) is not supported, only COUNT(DISTINCT x); leave DISTINCT out"
+            node,
+            f"{written}(DISTINCT x) is not supported yet, only COUNT(DISTINCT x); no other query gives the same values",
         )
     inside = Clause(written, False, "it is the same for the whole group; write it outside the aggregate")
     rest = [binder.bind(arg, inside) for arg in args]
@@ -109,7 +139,10 @@ def within_group(binder: Binds, node: exp.Expr, clause: Clause) -> Expr:
         message = "WITHIN GROUP belongs to a percentile; write percentile_cont(0.95) WITHIN GROUP (ORDER BY x)"
         raise binder.scope.wrong(node, message)
     if keys[0].args.get("desc"):
-        raise binder.scope.wrong(node, "DESC is not supported here; write the share from the other end, as in 0.05")
+        other = "; write the share from the other end, as in 0.05"
+        if name == "percentile_disc":  # which rounds towards the first value
+            other = " yet, and no other query gives the same values"
+        raise binder.scope.wrong(node, f"DESC is not supported here{other}")
     turned = exp.Anonymous(this=call.name, expressions=[keys[0].this, call.expressions[0]])
     turned.parent = node.parent
     return bind_function(binder, turned, clause)

@@ -1,30 +1,30 @@
 """Expressions of the query as typed expressions.
 
 Every supported kind of node has an entry here; other nodes are refused, and so is an argument of a node that its entry
-does not name. The function table checks types; its TypeMismatch gets the place of the node here. Long AND and OR chains
-become balanced trees, and other expressions may be nested at most `DEEPEST` levels, so later stages may recurse.
+does not name. The function table checks types; its TypeMismatch gets the place of the node here. A chain of ANDs or ORs
+is one call, and expressions have at most DEPTH levels (cql/limits.py), so later stages may recurse.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from sqlglot import exp
 
 from eddyline.bound import bind_literals, functions
-from eddyline.bound.bind_calls import bind_function, only, window_end, within_group
-from eddyline.bound.bind_hints import HINTS, WINDOW_ENDS, Clause
+from eddyline.bound.bind_calls import bind_function, only, window_end, window_name, within_group
+from eddyline.bound.bind_hints import HINTS, Clause
 from eddyline.bound.bind_mismatch import mismatch
 from eddyline.bound.bind_names import NameScope
-from eddyline.bound.expr import Expr, Literal
+from eddyline.bound.expr import Call, Expr, Literal
 from eddyline.bound.functions.casts import literal as cast_literal
 from eddyline.bound.types import TypeMismatch, example, sql_type
+from eddyline.cql.limits import DEPTH, PARTS, deep_enough
 from eddyline.cql.places import shown
 from eddyline.cql.types import arrow_type
 
-DEEPEST = 100
 _BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -53,16 +53,28 @@ class Binder:
     aliases: Mapping[str, exp.Expr] = field(default_factory=dict)
     _open: list[str] = field(default_factory=list)
     _depth: int = 0
+    _parts: int = 0
+    _items: dict[tuple[str, Clause], tuple[Expr, int]] = field(default_factory=dict)
+    """The items of SELECT that were named so far, and their parts."""
 
     def bind(self, node: exp.Expr, clause: Clause) -> Expr:
         """The typed expression of a node; ScriptError if it has none."""
+        if self._depth:
+            return self._bind(node, clause)
+        with deep_enough():
+            return self._bind(node, clause)
+
+    def _bind(self, node: exp.Expr, clause: Clause) -> Expr:
         self._depth += 1
+        self._parts += 1
         try:
-            if self._depth > DEEPEST:
-                raise self.scope.wrong(
-                    node, f"this is nested more than {DEEPEST} levels deep; break it into smaller expressions"
-                )
-            bound = self._bind(node, clause)
+            if self._depth > DEPTH.most:
+                raise self.scope.wrong(node, DEPTH.sentence)
+            if self._parts > PARTS.most:
+                raise self.scope.wrong(node, PARTS.sentence)
+            bound = self._typed(node, clause)
+            if isinstance(bound, Call) and bound.depth > DEPTH.most:  # one function may become several calls
+                raise self.scope.wrong(node, DEPTH.sentence)
             return self.scope.times.get(bound, bound)
         except TypeMismatch as error:
             raise self.scope.wrong(_culprit(node, error), mismatch(self.scope, node, error)) from error
@@ -82,7 +94,7 @@ class Binder:
             raise self.scope.wrong(node, message)
         return bound
 
-    def _bind(self, node: exp.Expr, clause: Clause) -> Expr:
+    def _typed(self, node: exp.Expr, clause: Clause) -> Expr:
         kind = type(node)
         if kind in _BINARY:
             only(self.scope, node, "this", "expression")
@@ -101,6 +113,8 @@ class Binder:
         if isinstance(node.this, exp.Star):
             raise self.scope.wrong(node, HINTS[exp.Star])
         found, fields = self.scope.column(node)
+        if found is None and node.parts[0].name.lower() not in self.aliases and (end := window_name(node)):
+            return window_end(self.scope, node, end, clause)
         if found is None:
             return self._fields(self._item(node, clause), fields)
         return self._fields(found, fields)
@@ -130,15 +144,20 @@ class Binder:
     def _item(self, node: exp.Column, clause: Clause) -> Expr:
         """The expression of the item of SELECT to which AS gave this name."""
         name = node.parts[0].name.lower()
-        if name in WINDOW_ENDS and name not in self.aliases and len(node.parts) == 1:
-            return window_end(self.scope, node, name, clause)
         if name not in self.aliases or name in self._open:
             raise self.scope.unknown(node)
+        if (name, clause) in self._items:
+            bound, parts = self._items[name, clause]
+            self._parts += parts
+            return bound
+        before = self._parts
         self._open.append(name)
         try:
-            return self.bind(self.aliases[name], clause)
+            bound = self.bind(self.aliases[name], clause)
         finally:
             self._open.pop()
+        self._items[name, clause] = bound, self._parts - before
+        return bound
 
     def literal(self, node: exp.Expr, clause: Clause) -> Expr:
         """A number or a string."""
@@ -158,15 +177,9 @@ class Binder:
         return functions.call("not", [self.bind(inner, clause)])
 
     def connector(self, node: exp.Expr, clause: Clause) -> Expr:
-        """AND and OR: a chain becomes a balanced tree."""
-        name = "and" if isinstance(node, exp.And) else "or"
-        return self._balanced(name, [self.bind(part, clause) for part in chain(node, type(node))])
-
-    def _balanced(self, name: str, parts: Sequence[Expr]) -> Expr:
-        if len(parts) == 1:
-            return parts[0]
-        half = len(parts) // 2
-        return functions.call(name, [self._balanced(name, parts[:half]), self._balanced(name, parts[half:])])
+        """AND and OR: a chain is one call."""
+        parts = [self.bind(part, clause) for part in chain(node, type(node))]
+        return functions.call("and", parts) if isinstance(node, exp.And) else _any_of(parts)
 
     def is_(self, node: exp.Expr, clause: Clause) -> Expr:
         """IS NULL, IS TRUE, IS FALSE."""
@@ -211,7 +224,7 @@ class Binder:
         args: list[Expr] = []
         for branch in node.args["ifs"]:
             if node.this is None:
-                args.append(self.condition(branch.this, Clause("WHEN", clause.aggregates, clause.window_end)))
+                args.append(self.condition(branch.this, replace(clause, name="WHEN")))
             else:
                 args.append(functions.call("=", [self.bind(node.this, clause), self.bind(branch.this, clause)]))
             args.append(self.bind(branch.args["true"], clause))
@@ -252,6 +265,20 @@ def _json(binder: Binder, node: exp.Expr, clause: Clause) -> Expr:
     only(binder.scope, node, "this", "expression", "only_json_types", "scalar_only")
     name = "json_extract" if isinstance(node, exp.JSONExtract) else "json_extract_string"
     return functions.call(name, [binder.bind(node.this, clause), binder.bind(node.expression, clause)])
+
+
+def _any_of(parts: Sequence[Expr]) -> Expr:
+    """Conditions with OR between them; x = 1 OR x = 2 is x IN (1, 2)."""
+    constants: dict[tuple[Expr, bool], list[Expr]] = {}
+    for part in parts:
+        sides = part.args if isinstance(part, Call) and part.name == "=" else ()
+        others = [side for side in sides if not isinstance(side, Literal)]
+        if len(others) == 1:
+            constants.setdefault((others[0], True), []).extend(side for side in sides if isinstance(side, Literal))
+        else:
+            constants[part, False] = []
+    found = [functions.call("in", [x, *values]) if compared else x for (x, compared), values in constants.items()]
+    return functions.call("or", found) if len(found) > 1 else found[0]
 
 
 def chain(node: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from eddyline.bound.functions.aggregates import NAMES as AGGREGATES
+from eddyline.cql.places import NOT_YET
 
 __all__ = [
     "AGGREGATES",
@@ -29,25 +30,27 @@ _NONE = (
     "bit_and", "bit_or", "bit_xor", "corr", "covar_pop", "covar_samp", "entropy", "favg", "fsum", "histogram",
     "kurtosis", "mad", "mode", "product", "regr_slope", "sem", "skewness",
 )  # fmt: skip
-_NO_ORDER = "the rows of a group have no order; write MIN(x) or MAX(x)"
+_NOT_YET = "no other query gives the same values"
+_POPULATION = "CASE WHEN COUNT(x) = 1 THEN 0 ELSE {} END"
+_SPREAD = "(COUNT(x) - 1) / NULLIF(COUNT(x), 0)"
 OTHER_AGGREGATES = {
     **dict.fromkeys(_NONE, f"there are {', '.join(dict.fromkeys(AGGREGATES.values())).upper()}"),
-    **dict.fromkeys(("any_value", "first", "last", "first_value", "last_value", "arbitrary"), _NO_ORDER),
+    **dict.fromkeys(("any_value", "first", "last", "first_value", "last_value", "arbitrary"), _NOT_YET),
     **dict.fromkeys(
         ("arg_max", "max_by", "arg_min", "min_by"),
-        "write MAX or MIN, and join the stream with the result in a second script",
+        _NOT_YET,
     ),
     **dict.fromkeys(("count_if", "countif"), "write COUNT(CASE WHEN x > 0 THEN 1 END)"),
     **dict.fromkeys(("bool_and", "every"), "write MIN(x > 0), since FALSE is less than TRUE"),
     **dict.fromkeys(("bool_or", "some"), "write MAX(x > 0), since TRUE is greater than FALSE"),
-    "stddev_pop": "write STDDEV_SAMP(x) * sqrt((COUNT(x) - 1) / COUNT(x))",
-    "var_pop": "write VAR_SAMP(x) * (COUNT(x) - 1) / COUNT(x)",
+    "stddev_pop": f"write {_POPULATION.format(f'STDDEV_SAMP(x) * sqrt({_SPREAD})')}",
+    "var_pop": f"write {_POPULATION.format(f'VAR_SAMP(x) * {_SPREAD}')}",
 }
 """Aggregates of other systems, and what to write instead."""
 
 _WHEN = "a result must not depend on when it is computed"
-_MOMENT = f"{_WHEN}; write the time column, or window_end() with an aggregate"
-_DAY = f"{_WHEN}; write the day of the time column, as in CAST(ts AS DATE)"
+_MOMENT = f"{_WHEN}; the time of a row is its time column, that of an aggregate window_end()"
+_DAY = f"{_WHEN}; the day of a row is that of its time column, CAST(ts AS DATE)"
 _CHANCE = "a result must not depend on chance; choose rows by their values, as in WHERE id % 10 = 0"
 _UNIQUE = "a result must not depend on chance; make a key of columns, as in a.id || '-' || b.id"
 _NOW = """
@@ -67,11 +70,8 @@ UNSTEADY = {
 }
 """Functions whose value depends on more than their arguments."""
 HINTS: dict[type[exp.Expr], str] = {
-    exp.Window: (
-        "OVER is not supported; write GROUP BY, and the window behind its stream, "
-        "as in FROM s [RANGE 10 MINUTES SLIDE 1 MINUTE]"
-    ),
-    exp.Filter: "FILTER is not supported; put the condition inside, as in SUM(CASE WHEN x > 0 THEN y END)",
+    exp.Window: f"OVER {NOT_YET}",
+    exp.Filter: "FILTER is not supported yet; put the condition inside, as in SUM(CASE WHEN x > 0 THEN y END)",
     exp.Slice: "parts of lists are not supported; name the elements one by one, as in x[1]",
     exp.Dot: "only a field follows a point; write struct.field, or f(x)",
     exp.Array: "lists cannot be made here; select the values one by one",
@@ -86,26 +86,31 @@ HINTS: dict[type[exp.Expr], str] = {
     exp.Lambda: "lambdas are not supported; register a function with el.udf",
     exp.Collate: "COLLATE is not supported; compare lower(x), for example",
     exp.ByteString: "strings with E are not supported; write a plain string in single quotes",
-    exp.SimilarTo: "SIMILAR TO is not supported; write LIKE, or regexp_matches(x, 'pattern')",
+    exp.SimilarTo: "SIMILAR TO is not supported; write regexp_matches(x, '^(pattern)$')",
     exp.RegexpLike: "the operator ~ is not supported; write regexp_matches(x, 'pattern')",
     exp.RegexpFullMatch: "the operator ~ is not supported; write regexp_matches(x, 'pattern')",
-    exp.Glob: "GLOB is not supported; write LIKE",
-    exp.Any: "ANY and ALL are not supported; write IN with a list of values",
-    exp.Order: "ORDER BY inside a function is not supported; list and string_agg have their values in ascending order",
-    exp.Limit: "LIMIT inside a function is not supported; leave it out",
-    exp.Distinct: "DISTINCT is only possible in COUNT(DISTINCT x); leave it out here",
+    exp.Glob: "GLOB is not supported; write LIKE, with % for * and _ for ?",
+    exp.Any: "ANY and ALL are not supported; write the comparisons one by one, with OR for ANY and AND for ALL",
+    exp.Order: (
+        "ORDER BY inside a function is not supported yet; list and string_agg have their values in ascending order"
+    ),
+    exp.Limit: "LIMIT inside a function is not supported yet, and no other query gives the same values",
+    exp.Distinct: "DISTINCT is only possible in COUNT(DISTINCT x), and no other query gives the same values",
     exp.IgnoreNulls: "IGNORE NULLS is not supported; aggregates leave NULLs out anyway",
     exp.RespectNulls: "RESPECT NULLS is not supported; aggregates leave NULLs out",
     exp.Concat: "two strings in a row; write || between them",
 }
 
 
-WINDOW_ENDS = ("window_end", "window_start")
+WINDOW_ENDS = ("window_end", "window_start", "window_time")
 _BEHIND = "write the window behind its stream, as in FROM s [TUMBLE 1 MINUTE] or [HOP 1 MINUTE, 10 MINUTES]"
 WINDOW_CALLS = {
-    **dict.fromkeys(("tumble", "hop", "session", "cumulate", "session_window"), _BEHIND),
+    **dict.fromkeys(("tumble", "hop", "cumulate"), _BEHIND),
+    **dict.fromkeys(("session", "session_window"), "there are no such windows yet"),
     **dict.fromkeys(("tumble_start", "hop_start"), "write window_start()"),
-    **dict.fromkeys(("tumble_end", "hop_end", "tumble_rowtime", "hop_rowtime", "window_time"), "write window_end()"),
+    **dict.fromkeys(("tumble_end", "hop_end"), "write window_end()"),
+    **dict.fromkeys(("tumble_rowtime", "hop_rowtime"), "write window_time()"),
+    "window": "write GROUP BY window(ts, '1 minute'), and window.start and window.end in SELECT",
 }
 """Names that other systems have for windows, and what to write instead."""
 
@@ -118,6 +123,8 @@ class Clause:
     aggregates: bool = False
     window_end: str = "it is known only for the rows of an aggregate with SLIDE; write the condition in HAVING"
     """Why window_end() is refused there; empty where it is allowed."""
+    window_time: bool = False
+    """Whether window_time() is allowed, too."""
 
 
 def no_aggregate(written: str, clause: str) -> str:

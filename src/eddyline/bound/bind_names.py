@@ -99,6 +99,8 @@ class NameScope:
         if rest:
             self.source(first)
         name = first.name
+        if name.lower() == "window":
+            return self.wrong(node, "a window is no value here; write window.start and window.end")
         if name.lower() in UNSTEADY:
             return self.wrong(node, UNSTEADY[name.lower()])
         if any(same(s.alias, name) for s in self.sources):

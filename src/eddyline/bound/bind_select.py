@@ -18,6 +18,8 @@ from eddyline.bound.bind_hints import AGGREGATES, Clause
 from eddyline.bound.bind_names import NameScope
 from eddyline.bound.expr import WINDOW_END, Aggregate, Call, Expr, Literal, SourceColumn, sources_of, walk
 from eddyline.bound.model import GroupBy, Output
+from eddyline.bound.slide import Slide
+from eddyline.cql.limits import COLUMNS
 from eddyline.cql.places import Place, shown, wrong
 
 _NO_SLIDE = "no window here has a SLIDE; write one, as in FROM s [RANGE 10 MINUTES SLIDE 1 MINUTE]"
@@ -46,6 +48,8 @@ def items_of(scope: NameScope, select: exp.Select, texts: Sequence[str]) -> list
             raise scope.wrong(node, "an item of SELECT has one name; write x AS name")
         else:
             items.append(Item(_short(node) or text, False, node))
+        if len(items) > COLUMNS.most:
+            raise scope.wrong(node, COLUMNS.sentence)
     return items
 
 
@@ -69,24 +73,24 @@ def aliases_of(items: Sequence[Item]) -> dict[str, exp.Expr]:
     return {item.name.lower(): item.node for item in reversed(items) if item.named}
 
 
-def bind_items(binder: Binder, items: Sequence[Item], slide: int | None) -> list[Expr]:
+def bind_items(binder: Binder, items: Sequence[Item], slide: Slide | None) -> list[Expr]:
     """The expressions of the items."""
-    clause = _clause("SELECT", slide)
+    clause = _clause("SELECT", True, slide)
     return [item.column or binder.bind(item.node, clause) for item in items]
 
 
-def _clause(name: str, slide: int | None) -> Clause:
-    return Clause(name, True, "" if slide is not None else _NO_SLIDE)
+def _clause(name: str, aggregates: bool, slide: Slide | None) -> Clause:
+    return Clause(name, aggregates, _NO_SLIDE if slide is None else "", slide is not None and slide.gap > 0)
 
 
 def bind_outputs(
-    binder: Binder, select: exp.Select, items: Sequence[Item], exprs: Sequence[Expr], slide: int | None
+    binder: Binder, select: exp.Select, items: Sequence[Item], exprs: Sequence[Expr], slide: Slide | None
 ) -> tuple[tuple[Output, ...], GroupBy | None]:
     """The outputs, and the grouping of an aggregate query; `exprs` are the expressions of the items."""
     scope = binder.scope
     keys = _keys(binder, select, items, slide)
     having = select.args.get("having")
-    condition = binder.condition(having.this, _clause("HAVING", slide)) if having is not None else None
+    condition = binder.condition(having.this, _clause("HAVING", True, slide)) if having is not None else None
     read = [*exprs, *([condition] if condition is not None else [])]
     aggregates = tuple(dict.fromkeys(e for expr in read for e in walk(expr) if isinstance(e, Aggregate)))
     outputs = tuple(map(Output, _names(scope, items), map(_with_type, exprs)))
@@ -100,12 +104,12 @@ def bind_outputs(
     return outputs, GroupBy(keys or (), aggregates, condition, slide)
 
 
-def _keys(binder: Binder, select: exp.Select, items: Sequence[Item], slide: int | None) -> tuple[Expr, ...] | None:
+def _keys(binder: Binder, select: exp.Select, items: Sequence[Item], slide: Slide | None) -> tuple[Expr, ...] | None:
     """The keys of GROUP BY, without keys that are equal for all rows of a window; None if there is no GROUP BY."""
     group = select.args.get("group")
     if group is None:
         return None
-    clause = Clause("GROUP BY", False, "" if slide is not None else _NO_SLIDE)
+    clause = _clause("GROUP BY", False, slide)
     keys: list[Expr] = []
     for node in group.expressions:
         item = _position(binder.scope, node, items)

@@ -112,7 +112,9 @@ def _by_dictionary(expr: Call, args: Sequence[Value], rows: int) -> pa.Array | N
         return None
     if isinstance(result, Partial):
         return None
-    return _typed(result, expr.type).take(codes.fill_null(len(known)) if codes.null_count else codes)
+    if codes.null_count:  # as 64-bit integers: the codes' own type may not hold one more
+        codes = codes.cast(pa.int64()).fill_null(len(known))
+    return _typed(result, expr.type).take(codes)
 
 
 @lru_cache(maxsize=4096)
@@ -128,7 +130,18 @@ def _typed(values: pa.Array, type: pa.DataType) -> pa.Array:
         return values.view(type)
     if values.type == t.NULL:
         return pa.nulls(len(values), type)
+    if _is_alike(values.type, type):
+        return values.cast(type)
     raise InternalError(f"a kernel gave {values.type} for {type}")
+
+
+def _is_alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether only the widths of offsets inside nested types differ."""
+    if t.is_list(one) and t.is_list(other):
+        return _is_alike(one.value_type, other.value_type)
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        return one.names == other.names and all(_is_alike(a.type, b.type) for a, b in zip(one, other, strict=True))
+    return bool(t.logical(one) == t.logical(other))
 
 
 def _run(call: Call, args: Sequence[Value], rows: int, errors: ErrorCount) -> tuple[pa.Array, int]:

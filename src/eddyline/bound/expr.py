@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -54,18 +54,55 @@ class Literal:
     type: pa.DataType
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Call:
-    """A function applied to arguments that already have the types it takes (casts are calls of their own)."""
+    """A function applied to arguments that already have the types it takes (casts are calls of their own).
+
+    A call knows its hash, and compares without recursion: plans look expressions up all the time, and they may be deep.
+    """
 
     name: str
     args: tuple[Expr, ...]
     type: pa.DataType
-    kernel: Kernel = field(compare=False, repr=False)
+    kernel: Kernel = field(repr=False)
     variant: str = ""
     """Distinguishes calls with the same name and arguments: the unit of date_trunc, the target of a cast."""
     expensive: bool = False
     """Whether it is a user function: a predicate with one is a step of its own in the eddy."""
+
+    @cached_property
+    def depth(self) -> int:
+        """The calls on the longest way to a column or constant."""
+        return 1 + max((arg.depth for arg in self.args if isinstance(arg, Call)), default=0)
+
+    @cached_property
+    def _own(self) -> tuple[object, ...]:
+        """Everything but the arguments and the kernel, which follows from the rest."""
+        return self.name, self.type, self.variant, self.expensive, len(self.args)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.variant, self.args))
+
+    def __repr__(self) -> str:
+        return f"Call({self.name!r}, {self.args!r}, {self.type!r}, {self.variant!r}, {self.expensive!r})"
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        pairs: list[tuple[object, object]] = [(self, other)]
+        while pairs:
+            a, b = pairs.pop()
+            if a is b:
+                continue
+            if isinstance(a, Call) and isinstance(b, Call):
+                if a._hash != b._hash or a._own != b._own:
+                    return False
+                pairs += zip(a.args, b.args, strict=True)
+            elif isinstance(a, Call) or isinstance(b, Call) or a != b:
+                return False
+        return True
 
 
 @dataclass(frozen=True)
@@ -88,12 +125,14 @@ WINDOW_END = SourceColumn(-1, "window_end", pa.timestamp("us"))
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """The expression and everything in it, parents first."""
-    yield expr
-    if isinstance(expr, Call):
-        for arg in expr.args:
-            yield from walk(arg)
-    elif isinstance(expr, Aggregate) and expr.arg is not None:
-        yield from walk(expr.arg)
+    left = [expr]
+    while left:
+        found = left.pop()
+        yield found
+        if isinstance(found, Call):
+            left += reversed(found.args)
+        elif isinstance(found, Aggregate) and found.arg is not None:
+            left.append(found.arg)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -13,6 +13,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from eddyline.bound.expr import Aggregate, Expr, SourceColumn, columns_of
+from eddyline.bound.slide import Slide
 from eddyline.errors import InternalError
 
 MISSING, MATCH = "missing", "match"
@@ -101,10 +102,12 @@ class WindowKind(Enum):
 
 @dataclass(frozen=True)
 class Window:
-    """`[RANGE size]` (microseconds), `[ROWS size]`, or no bound."""
+    """`[RANGE size]` (microseconds), `[ROWS size]`, or no bound. TUMBLE, HOP and CUMULATE are a RANGE (slide.py)."""
 
     kind: WindowKind = WindowKind.UNBOUNDED
     size: int = 0
+    pieces: Slide | None = None
+    """Of CUMULATE: a row counts up to the next of these boundaries, which are `size` apart."""
 
 
 @dataclass(frozen=True)
@@ -126,12 +129,12 @@ class Output:
 
 @dataclass(frozen=True)
 class GroupBy:
-    """GROUP BY, the aggregates used in SELECT and HAVING, and the slide in microseconds (None: once, at the end)."""
+    """GROUP BY, the aggregates used in SELECT and HAVING, and the slide (None: once, at the end)."""
 
     keys: tuple[Expr, ...]
     aggregates: tuple[Aggregate, ...]
     having: Expr | None
-    slide: int | None
+    slide: Slide | None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -175,15 +176,29 @@ def decode(array: pa.Array) -> pa.Array:
         return array
     if pa.types.is_dictionary(array.type):
         return decode(array.dictionary_decode())
+    if getattr(array.type, "unit", "") == "ns":
+        array = floored(array)
     if pa.types.is_timestamp(array.type):
-        if array.type.unit == "ns":  # rounds towards the past; a cast would round towards 1970
-            array = pc.floor_temporal(array.cast(pa.timestamp("ns")), unit="microsecond")
-        elif array.type.unit in _COARSE:  # a time that microseconds cannot hold becomes NULL
+        if array.type.unit in _COARSE:  # a time that microseconds cannot hold becomes NULL
             unit, raw = _COARSE[array.type.unit], array.view(pa.int64())
             fits = pc.and_(pc.less_equal(raw, LATEST // unit), pc.greater_equal(raw, EARLIEST // unit))
             array = pc.if_else(fits, raw, pa.scalar(None, pa.int64())).view(pa.timestamp(array.type.unit))
         return array.cast(pa.timestamp(array.type.unit)).cast(TIMESTAMP)
     return array.cast(wanted, safe=False)
+
+
+def floored(array: pa.Array) -> pa.Array:
+    """Times in nanoseconds as microseconds, rounded towards the past; a cast would round towards 1970.
+
+    >>> floored(pa.array([-1, 1999, None], pa.timestamp("ns"))).view(pa.int64()).to_pylist()
+    [-1, 1, None]
+    """
+    type_ = array.type
+    coarse = pa.timestamp("us", type_.tz) if is_moment(type_) else INTERVAL if pa.types.is_duration(type_) else TIME
+    raw = array.view(pa.int64())
+    missing = raw.is_null().to_numpy(zero_copy_only=False) if raw.null_count else None
+    whole = np.floor_divide(raw.fill_null(0).to_numpy(), 1000)
+    return pa.array(whole, mask=missing).view(coarse)
 
 
 def in_one_zone(type: pa.DataType) -> pa.DataType:

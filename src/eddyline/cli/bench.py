@@ -21,7 +21,7 @@ def command(options: argparse.Namespace) -> int:
         print(json.dumps(list(benchmarks.BENCHMARKS)) if options.json else "\n".join(benchmarks.BENCHMARKS))
         return 0
     signal.signal(signal.SIGINT, signal.default_int_handler)  # Ctrl-C raises: benchmarks have temporary files to remove
-    keys = ("part", "seed", "seeds", "against", "minutes", "query", "peer", "rows", "rounds", "quick", "out")
+    keys = ("part", "seed", "seeds", "against", "minutes", "query", "peer", "rows", "rounds", "runs", "quick", "out")
     chosen = {key: value for key in keys if (value := getattr(options, key)) is not None}
     with _progress():
         results = benchmarks.run(options.name, **chosen)

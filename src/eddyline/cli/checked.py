@@ -57,12 +57,15 @@ def check(options: argparse.Namespace, out: TextIO | None = None) -> Checked:
         if options.command == "run":  # not for validate: a script can be right while its cluster is down
             check_master(conf.get("spark.master", ""))
     if known.job is not None:
-        from eddyline.runtime.running.check import check_checkpoint, check_estimates, check_settings
+        from eddyline.runtime.running.check import check_estimates, check_settings
 
         check_settings(known.job.query, settings, options.checkpoint)
         check_estimates(settings, False, spark=options.engine != "local")
-        if options.checkpoint is not None:
-            check_checkpoint(text, known.job.query, settings, options.checkpoint)
+    if options.checkpoint is not None:
+        from eddyline.runtime.running.check import check_checkpoint
+
+        query = None if known.job is None else known.job.query
+        check_checkpoint(text, query, settings, options.checkpoint, spark=options.engine != "local")
     return known
 
 

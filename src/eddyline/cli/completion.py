@@ -6,7 +6,7 @@ import argparse
 
 import shtab
 
-from eddyline.cli.main import parser_of_commands
+from eddyline.cli.parser import parser_of_commands
 from eddyline.settings import TABLE
 
 _FILES = ("script", "config", "prefer_from", "record", "file")

@@ -1,8 +1,8 @@
 """Lines at the bottom of the terminal on standard error that are redrawn in place, by rich.
 
 Printed rows and these lines never mix: printing through `above` erases the lines first, and the next `show` draws them
-again below the rows. Rows reach standard output unchanged. A signal handler that writes to the terminal calls `leave`
-before: then the lines stay as they are, and the next ones are drawn below the handler's text.
+again below the rows. Rows reach standard output unchanged. After a signal (`leave`) the lines stay as they are, and
+nothing more is drawn.
 
 Importing rich takes longer than running a small job, so it is imported when something is shown.
 """
@@ -14,7 +14,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO, cast
 
-from eddyline.cli.streams import note
+from eddyline.cli.streams import draw
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -28,6 +28,8 @@ class Display:
         self._console: Console | None = None
         self._live: Live | None = None
         self._size = (0, 0)
+        self._left = self._hinted = False
+        """Whether no lines are drawn any more; whether the cursor is behind a hint."""
 
     @staticmethod
     def usable() -> bool:
@@ -36,13 +38,15 @@ class Display:
 
     def show(self, lines: RenderableType) -> None:
         """Show lines in place of the current ones, and hide the cursor."""
-        if self._live is None:
-            self._live = self._begun()
-        console = self._live.console
+        if self._left:
+            return
+        if (live := self._live) is None:
+            live = self._live = self._begun()
+        console = live.console
         if console.size != self._size:  # the terminal may have wrapped the lines, so their place is unknown
             console.clear()
             self._size = console.size
-        self._live.update(lines, refresh=True)
+        live.update(lines, refresh=True)
 
     def erase(self) -> None:
         """Erase the lines, and show the cursor again."""
@@ -52,15 +56,25 @@ class Display:
         """Leave the lines on the screen, and show the cursor again."""
         self._end(standing=True)
 
-    def leave(self) -> None:
-        """Leave the lines on the screen; the next ones are drawn below. Safe in a signal handler."""
-        self._live = None
+    def leave(self, hint: str) -> None:
+        """Leave the lines on the screen for good, and show a hint below until something else comes there. Safe in a
+        signal handler."""
+        self._live, self._left = None, True
+        if self.usable():
+            self._hinted = True
+            draw(f"\n{hint}")
+
+    def _forget_hint(self) -> None:
+        if self._hinted:
+            self._hinted = False
+            draw("\r\x1b[2K")
 
     def above(self, out: TextIO) -> TextIO:
         """A text stream that writes to `out`; if `out` is a terminal, writing erases the lines first."""
         return cast(TextIO, _Above(self, out)) if out.isatty() else out
 
     def _end(self, standing: bool) -> None:
+        self._forget_hint()
         live, self._live = self._live, None
         if live is not None:
             if not standing:
@@ -108,5 +122,5 @@ class _StandardError(io.TextIOBase):
     """Standard error, ignoring write errors: no job fails because its terminal is gone."""
 
     def write(self, text: str) -> int:
-        note(text, end="")
+        draw(text)
         return len(text)

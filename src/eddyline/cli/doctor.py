@@ -17,6 +17,7 @@ from eddyline.cli import doctor_machine as machine
 from eddyline.cli import doctor_packages as installed
 from eddyline.cli import doctor_spark as on_spark
 from eddyline.cli.finding import Finding
+from eddyline.cli.streams import say
 from eddyline.errors import SettingError
 from eddyline.settings import Settings, parse
 
@@ -37,7 +38,7 @@ def command(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"ok": ok, "engine": options.engine, "checks": [asdict(finding) for finding in findings]}))
     else:
-        print("\n".join(map(str, findings)))
+        say("\n".join(map(str, findings)))
     return 0 if ok else 1
 
 

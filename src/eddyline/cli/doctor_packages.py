@@ -8,7 +8,6 @@ crashes does not end the doctor.
 from __future__ import annotations
 
 import operator
-import os
 import re
 import subprocess
 import sys
@@ -20,7 +19,8 @@ from pathlib import Path
 
 import eddyline
 from eddyline.cli.finding import Finding
-from eddyline.kernels.cache import choose_folder, is_filled
+from eddyline.extras import install
+from eddyline.kernels.cache import choose_folder, folder, is_filled, without_cache
 
 _MODULES = ("numpy", "numba", "pyarrow", "sqlglot", "msgspec", "rich")
 _PURPOSES = {
@@ -139,7 +139,7 @@ def loading() -> Iterator[Finding]:
     """Whether the packages can be loaded: a package for another machine or with a broken library is also installed."""
     code = f"import {', '.join(_MODULES)}"
     try:
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=_PATIENCE)
+        done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=_PATIENCE)
     except subprocess.TimeoutExpired:
         yield Finding("imports", "warn", f"the packages are not loaded after {_PATIENCE} seconds")
         return
@@ -152,19 +152,13 @@ def loading() -> Iterator[Finding]:
 
 def kernels() -> Iterator[Finding]:
     """Whether the kernels are compiled, and where they are kept."""
-    filled = is_filled()
-    choose_folder()
-    place = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(eddyline.__file__).parent / "kernels")
-    there = place
-    while not there.exists():
-        there = there.parent
-    if filled:
-        yield Finding("kernels", "ok", f"compiled ({place})")
-    elif os.access(there, os.W_OK):
+    kept = choose_folder()
+    if is_filled():
+        yield Finding("kernels", "ok", f"compiled ({folder()})")
+    elif kept:
         yield Finding("kernels", "ok", "not compiled yet: the first run does that, which takes half a minute")
     else:
-        text = f"every run compiles them for half a minute, because {place} cannot be written"
-        yield Finding("kernels", "warn", text, "set NUMBA_CACHE_DIR to a folder that can")
+        yield Finding("kernels", "warn", *without_cache())
 
 
 def extras() -> Iterator[Finding]:
@@ -179,4 +173,4 @@ def extras() -> Iterator[Finding]:
             yield Finding(extra, "ok", f"{', '.join(f'{r.package} {r.found}' for r in parts)}: {purpose}")
         else:
             text = ", ".join(f"{f.name} {f.text}" if f.state == "wrong" else f"no {f.name}" for f in wrong)
-            yield Finding(extra, "optional", f"{text}: {purpose}", f"pip install 'eddyline[{extra}]'")
+            yield Finding(extra, "optional", f"{text}: {purpose}", install(extra))

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from eddyline.cli.doctor_packages import Requirement, requirements
 from eddyline.cli.finding import Finding
+from eddyline.extras import install
 
 _LEAST_JAVA = 17
 _INSTALL = "sudo apt-get install openjdk-17-jre-headless, or use --engine local"
@@ -56,11 +57,9 @@ def pyspark() -> Iterator[Finding]:
     for one in parts:
         found = one.found
         if found is None:
-            yield Finding(
-                one.package, "missing", "not installed", "pip install 'eddyline[spark]', or use --engine local"
-            )
+            yield Finding(one.package, "missing", "not installed", f"{install('spark')}, or use --engine local")
         elif not one.fits(found):
-            yield Finding(one.package, "wrong", f"{found} is not {one.versions}", "pip install 'eddyline[spark]'")
+            yield Finding(one.package, "wrong", f"{found} is not {one.versions}", install("spark"))
         else:
             yield Finding(one.package, "ok", found)
     home = os.environ.get("SPARK_HOME")
@@ -80,7 +79,7 @@ def pyspark() -> Iterator[Finding]:
 
 def starts() -> Iterator[Finding]:
     """Start a session, run a task in a Python worker, and end both."""
-    command = [sys.executable, "-m", "eddyline.spark.trial"]
+    command = [sys.executable, "-P", "-m", "eddyline.spark.trial"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_OF_SPARK)
     except subprocess.TimeoutExpired:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from eddyline.cli.progress import moment, on_disk
 from eddyline.engine.online import RunningEstimate
+from eddyline.printable import printable
 from eddyline.routing.report import Report, decision_text, number, percent, short_step
 from eddyline.runtime.reporting.summary import Progress
 
@@ -221,5 +222,4 @@ def _decisions(report: Report) -> _TitledTable:
 
 def _text(text: str, style: str = "") -> Text:
     """One line, without characters that would move the cursor, cut where the terminal ends."""
-    plain = "".join(c if c.isprintable() else "?" for c in text)
-    return Text(plain, style, no_wrap=True, overflow="ellipsis")
+    return Text(printable(text), style, no_wrap=True, overflow="ellipsis")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import os
 import sys
 from pathlib import Path
 
 from eddyline.cli.streams import note
 from eddyline.errors import EddylineError, SettingError, said
+from eddyline.runtime.running.modules import import_file, import_named, is_path
 from eddyline.settings import Settings, likely_variable, parse, unknown_variables
 
 
@@ -38,28 +37,14 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 
 def import_udfs(modules: list[str]) -> None:
-    """Import modules, by name or by path, which registers their functions. Modules in the current folder are found, as
-    with `python -m`."""
-    if "" not in sys.path:
-        sys.path.insert(0, "")
+    """Import modules, by name or by path, which registers their functions. Modules in the current folder are found."""
     for name in modules:
         try:
-            if name.endswith(".py") or os.sep in name:
-                _import_file(Path(name).with_suffix(".py"))
+            if is_path(name):
+                import_file(Path(name).with_suffix(".py"))
             else:
-                importlib.import_module(name)
+                import_named(name)
         except EddylineError as error:
             raise SettingError(f"--udf {name}: {error}") from error
         except (Exception, SystemExit) as error:
             raise SettingError(f"--udf {name}: {said(error)}") from error
-
-
-def _import_file(path: Path) -> None:
-    """Import a file as a module of its name; it can import modules of its folder."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise SettingError(f"there is no file {path}")
-    sys.path.insert(0, str(path.parent.resolve()))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)

@@ -1,13 +1,29 @@
-"""The commands and their options for the page on the command line (docs/command-line.md), from the parser itself."""
+"""The page docs/command-line.md, generated from the parser of the command line."""
 
 from __future__ import annotations
 
 import argparse
 import textwrap
 
-from eddyline.cli.main import parser_of_commands
+from eddyline.cli.parser import parser_of_commands
 
+_HEAD = """# Command line
+
+This page is for people who run `eddyline` in a terminal or a script.
+It lists every command and option. It is written from the program itself by `python -m eddyline.cli.page`, so
+`eddyline COMMAND --help` says the same; a test fails when it is old.
+[Operating a job](operations.md) explains exit statuses, messages, the summary and the display.
+
+In a checkout, `./run eddyline COMMAND ...` runs the command in the checkout's own environment.
+A setting is given as `--set KEY=VALUE`; [all settings](settings.md).
+
+"""
 _JOINED = "\x00"
+
+
+def page() -> str:
+    """The page as Markdown."""
+    return _HEAD + commands()
 
 
 def commands() -> str:
@@ -23,7 +39,7 @@ def commands() -> str:
 
 def _command(name: str, about: str, parser: argparse.ArgumentParser) -> str:
     said = parser.description or about
-    arguments = [a for a in parser._actions if a.dest != "help"]
+    arguments = [a for a in parser._actions if a.dest != "help" and a.help != argparse.SUPPRESS]
     rows = "".join(f"| `{_written(a)}` | {_meaning(a, parser)} |\n" for a in arguments)
     words = [_short(a).replace(" ", _JOINED) for a in arguments]  # an option and its value stay in one line
     synopsis = textwrap.fill(
@@ -51,7 +67,7 @@ def _value(action: argparse.Action) -> str:
 def _written(action: argparse.Action) -> str:
     value = _value(action)
     if not action.option_strings:
-        return value
+        return value.replace("|", "\\|")
     joined = f"[={value}]" if action.nargs == "?" else f" {value}" if value else ""
     return ", ".join(name + joined for name in action.option_strings).replace("|", "\\|")
 
@@ -68,3 +84,7 @@ def _meaning(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
     text = (action.help or "the script, or - for standard input") % {**vars(action), "prog": parser.prog}
     again = "; may be given several times" if isinstance(action.default, list) else ""
     return text.replace("|", "\\|") + again
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -61,6 +61,7 @@ def line(progress: Progress) -> str:
     parts += [f"{progress.rows_late:,} late"] if progress.rows_late else []
     parts += [f"{progress.rows_dead:,} dead"] if progress.rows_dead else []
     parts += on_disk(progress)
+    parts += ["memory far too small"] if progress.little_memory else []
     return " | ".join(parts)
 
 

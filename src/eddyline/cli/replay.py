@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterable, Iterator
 
 from eddyline.cli.stopping import interrupts
+from eddyline.cli.streams import say
 from eddyline.cli.watching import dashboard
 from eddyline.routing.report import number
 from eddyline.runtime.recording.feed import Event
-from eddyline.runtime.recording.files import read
+from eddyline.runtime.recording.files import read, understood
 from eddyline.runtime.recording.replay import as_replay, paced
 from eddyline.runtime.recording.words import seconds, size
 
@@ -18,11 +19,11 @@ from eddyline.runtime.recording.words import seconds, size
 def command(options: argparse.Namespace) -> int:
     """Replay the record; on the dashboard it stays after its end, until Ctrl-C."""
     events = read(options.file)
-    with interrupts() as stop:
+    with understood(options.file), interrupts() as stop:
         if options.text:
             for line in lines(paced(events, options.speed, stop.is_set)):
-                print(line, flush=True)
-            return 0
+                say(line)
+            return stop.status if stop.is_set() else 0
         options.dashboard = options.dashboard or ""
         with dashboard(options) as feed:
             assert feed is not None
@@ -30,7 +31,7 @@ def command(options: argparse.Namespace) -> int:
                 feed.publish(event)
             while not stop.is_set():
                 time.sleep(0.1)
-    return 0
+    return stop.status
 
 
 def lines(events: Iterable[Event]) -> Iterator[str]:

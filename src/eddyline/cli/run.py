@@ -14,11 +14,12 @@ from eddyline.cli.display import Display
 from eddyline.cli.main import BEGAN
 from eddyline.cli.prefer_from import PreferFrom
 from eddyline.cli.progress import ProgressLine, closing
-from eddyline.cli.stopping import interrupts
-from eddyline.cli.streams import note
+from eddyline.cli.stopping import StopAsked, interrupts, last_words
+from eddyline.cli.streams import note, put
 from eddyline.cli.watching import dashboard
 from eddyline.errors import EddylineError, ScriptError, SettingError
-from eddyline.kernels.cache import is_filled
+from eddyline.extras import install
+from eddyline.kernels.cache import choose_folder, is_filled, without_cache
 
 if TYPE_CHECKING:
     from eddyline.cli.live import LiveLines, LiveView
@@ -35,10 +36,16 @@ def command(options: argparse.Namespace) -> int:
     runner: Runner | None = None
     try:
         checked = check(options, out)
+        kept = choose_folder()
         if not is_filled():
-            note("compiling the kernels for this machine, once: the first run takes half a minute longer")
-        with dashboard(options) as feed, _runner(options, checked, out) as runner:
-            summary = _run(runner, display, options, _recorder(runner, options, checked, feed))
+            once = "compiling the kernels for this machine, once: the first run takes half a minute longer"
+            note(once if kept else "; ".join(without_cache()))
+        with (
+            dashboard(options) as feed,
+            _runner(options, checked, out) as runner,
+            interrupts(display.leave) as stop,
+        ):
+            summary = _run(runner, display, options, _recorder(runner, options, checked, feed), stop)
     except (ScriptError, SettingError):
         raise
     except EddylineError as error:
@@ -46,23 +53,27 @@ def command(options: argparse.Namespace) -> int:
             from eddyline.runtime.reporting.summary import Summary
 
             so_far = Summary() if runner is None else runner.reporter.summary(stopped=False)
-            print(json.dumps(so_far.as_dict() | {"error": str(error)}))
+            put(json.dumps(so_far.as_dict() | {"error": str(error)}) + "\n")
         raise
+    display.erase()
+    last_words()
     note(closing(summary))
-    for warning in summary.warnings:
+    for warning in summary.warnings if not summary.stopped else ():  # a signal leaves one line
         if warning not in runner.reporter.warnings:
             note(f"warning: {warning}")
     if options.json:
-        print(json.dumps(summary.as_dict()))
-    return 0
+        put(json.dumps(summary.as_dict()) + "\n")
+    return stop.status if summary.stopped else 0
 
 
-def _run(runner: Runner, display: Display, options: argparse.Namespace, recorder: Recorder | None) -> Summary:
+def _run(
+    runner: Runner, display: Display, options: argparse.Namespace, recorder: Recorder | None, stop: StopAsked
+) -> Summary:
     """Run the job with the live view if the options ask for it, else with the progress line."""
     for warning in runner.reporter.warnings:
         note(f"warning: {warning}")
     preferred = None if options.prefer_from is None else PreferFrom(options.prefer_from, runner.prefer)
-    with interrupts(display.leave) as stop, _view(runner, display, options) as view:
+    with _view(runner, display, options) as view:
 
         def watch(progress: Progress) -> None:
             if preferred is not None:
@@ -116,9 +127,7 @@ def _runner(options: argparse.Namespace, checked: Checked, out: TextIO) -> Itera
         begin(conf)
         from eddyline.spark.start import on_spark
     except ModuleNotFoundError as error:
-        raise SettingError(
-            f"Spark needs PySpark ({error}); type: pip install 'eddyline[spark]', or use --engine local"
-        ) from None
+        raise SettingError(f"Spark needs PySpark ({error}); type: {install('spark')}, or use --engine local") from None
     given = options.checkpoint, options.udf, out, BEGAN, options.follow
     with on_spark(text, settings, conf, *given, checked.job) as runner:
         yield runner

@@ -6,9 +6,12 @@ import argparse
 from collections.abc import Sequence
 
 from eddyline.cli.checked import check
+from eddyline.cli.kind import kind_of
+from eddyline.cli.streams import say
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.script import parse
 from eddyline.runtime.running.check import is_finished
+from eddyline.settings import Settings
 
 
 def command(options: argparse.Namespace) -> int:
@@ -33,11 +36,16 @@ def command(options: argparse.Namespace) -> int:
             f"; the checkpoint {options.checkpoint} is finished: a run would do nothing, and new rows would be refused"
             " (to read more, give the job a new checkpoint folder)"
         )
-    print(text)
+    say(text)
+    if known.job is not None and known.settings != Settings():
+        from eddyline.runtime.running.without_effect import notes_of
+
+        for sentence in notes_of(known.job, known.settings, kind_of(options, known.settings))[0]:
+            say(f"warning: {sentence}")
     if known.job is not None and known.job.asked:
         from eddyline.plan.explain import access_lines
 
-        print("\n".join(access_lines(known.job.query)))
+        say("\n".join(access_lines(known.job.query)))
     return 0
 
 

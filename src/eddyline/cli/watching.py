@@ -1,4 +1,4 @@
-"""The dashboard of a command: `--dashboard [[ADDRESS:]PORT]` and `--dashboard-token`."""
+"""The dashboard of a command: `--dashboard [[ADDRESS:]PORT]` and `--dashboard-token-env NAME`."""
 
 from __future__ import annotations
 
@@ -27,10 +27,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="show the run in the browser, and print the address (default: a free port of this machine)",
     )
     parser.add_argument(
-        "--dashboard-token",
-        metavar="TOKEN",
-        help="secret that opens the dashboard (default: a random one); needed for an ADDRESS of the network",
+        "--dashboard-token-env",
+        metavar="NAME",
+        help="environment variable with the secret that opens the dashboard (default: a random secret); needed for an"
+        " ADDRESS of the network",
     )
+    parser.add_argument("--dashboard-token", action=_Refused, help=argparse.SUPPRESS)
+
+
+class _Refused(argparse.Action):
+    """An option that would show a secret to everybody who lists the processes of this machine."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.error(
+            "--dashboard-token shows the token to everybody on this machine; put it in an environment variable, as in"
+            " --dashboard-token-env DASHBOARD_TOKEN, and choose another token"
+        )
 
 
 def spelt_out(arguments: Sequence[str]) -> list[str]:
@@ -59,8 +71,10 @@ def dashboard(options: argparse.Namespace) -> Iterator[EventFeed | None]:
     from eddyline.dashboard.place import place_of
     from eddyline.dashboard.server import serve
     from eddyline.runtime.recording.feed import EventFeed
+    from eddyline.runtime.secrets import secret
 
-    feed = EventFeed()
-    with serve(feed, place_of(options.dashboard, options.dashboard_token)) as served:
+    feed, name = EventFeed(), options.dashboard_token_env
+    token = None if name is None else secret("--dashboard-token-env", name)
+    with serve(feed, place_of(options.dashboard, token)) as served:
         note(f"dashboard: {served.address}")
         yield feed

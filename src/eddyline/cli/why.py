@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from eddyline.runtime.recording.files import read
+from eddyline.cli.streams import say
+from eddyline.runtime.recording.files import read, understood
 from eddyline.runtime.recording.moment import moment, time_of
 from eddyline.runtime.recording.story import story, told
 
 
 def command(options: argparse.Namespace) -> int:
     """Print the sentences."""
-    record = told(read(options.file))
-    lines = story(record) if options.at is None else moment(record, time_of(options.at, record))
+    with understood(options.file):
+        record = told(read(options.file))
+        lines = list(story(record) if options.at is None else moment(record, time_of(options.at, record)))
     for line in lines:
-        print(line)
+        say(line)
     return 0

@@ -14,6 +14,7 @@ from eddyline.cql.access_methods import begins_method, read_method
 from eddyline.cql.column_list import read_column_list
 from eddyline.cql.declaration import Declaration, DeclaredMethod
 from eddyline.cql.durations import read_duration
+from eddyline.cql.limits import COLUMNS
 from eddyline.cql.names import did_you_mean
 from eddyline.cql.option_list import read_options
 from eddyline.cql.places import shown, wrong
@@ -164,22 +165,29 @@ def _refuse_clause(cursor: Cursor, kind: str) -> NoReturn:
     cursor.expected("TIMESTAMP BY, LATENESS, LATE INTO, DEAD INTO or ';' to end the statement")
 
 
+_WATERMARK = "write it behind the options, as in TIMESTAMP BY ts LATENESS 5 SECONDS"
+
+
 def _read_columns(cursor: Cursor, kind: str) -> tuple[tuple[str, pa.DataType], ...] | None:
     if cursor.token is None or cursor.token.token_type != TokenType.L_PAREN:
         return None
     if kind == "SINK":
         cursor.fail("a sink has the columns of the query; leave the list out")
     cursor.take()
-    columns: dict[str, pa.DataType] = {}
+    columns: dict[str, tuple[str, pa.DataType]] = {}
     while True:
         at = cursor.at
+        if len(columns) == COLUMNS.most:
+            cursor.fail(COLUMNS.sentence)
+        if is_word(cursor.token, "WATERMARK") and is_word(cursor.peek(1), "FOR"):
+            cursor.fail(_WATERMARK)
         name = cursor.name("the name of a column")
-        if name.lower() in (n.lower() for n in columns):
+        if name.lower() in columns:
             cursor.at = at
             cursor.fail(f"column {shown(name)} is listed twice; name it once")
-        columns[name] = _read_column_type(cursor, name)
+        columns[name.lower()] = name, _read_column_type(cursor, name)
         if cursor.match_type(TokenType.R_PAREN):
-            return tuple(columns.items())
+            return tuple(columns.values())
         if not cursor.match_type(TokenType.COMMA):
             cursor.expected("',' or ')' after the type of a column")
 

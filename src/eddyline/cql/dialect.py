@@ -18,6 +18,7 @@ from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token
 
+from eddyline.cql.limits import DEPTH, deep_enough
 from eddyline.cql.places import place_at, shown, wrong
 from eddyline.errors import ScriptError
 
@@ -106,11 +107,12 @@ def parse_type(text: str, tokens: Sequence[Token]) -> exp.Expr:
 def _guarded(text: str, tokens: Sequence[Token], parse: Callable[[_Parser], list[exp.Expr | None]]) -> exp.Expr:
     first = place_at(text, tokens[0].start)
     try:
-        trees = parse(_Parser(error_level=ErrorLevel.IMMEDIATE, dialect=EDDYLINE))
+        with deep_enough():
+            trees = parse(_Parser(error_level=ErrorLevel.IMMEDIATE, dialect=EDDYLINE))
     except ParseError as error:
         raise _sentence(text, error, tokens) from error
     except RecursionError:
-        raise wrong(text, first, "this is nested too deeply; break it into smaller expressions") from None
+        raise wrong(text, first, DEPTH.sentence) from None
     except Exception as error:  # sqlglot may raise anything; the text is at fault in every case
         raise wrong(text, first, "this cannot be read as SQL; check it for misspelt or missing words") from error
     if len(trees) != 1 or trees[0] is None:

@@ -12,10 +12,11 @@ from eddyline.cql.tokens import Cursor, is_name, is_string, is_word
 from eddyline.cql.units import LONGEST, MONTHS, UNITS, amount, parts_of, unit_of
 
 
-def read_duration(cursor: Cursor, what: str, example: str) -> int:
-    """Read a length of time, at least 0, in microseconds."""
+def read_duration(cursor: Cursor, what: str, example: str, least: int = 0) -> int:
+    """Read a length of time, at least `least`, in microseconds."""
     start = cursor.at
     cursor.match("INTERVAL")
+    sign = -1 if least < 0 and cursor.match_type(TokenType.DASH) else 1
     total, parts = 0, 0
     while is_string(cursor.token) or _is_number(cursor.token):
         for number, unit in _read_part(cursor, what, example):
@@ -23,14 +24,15 @@ def read_duration(cursor: Cursor, what: str, example: str) -> int:
             if value is None:
                 cursor.at = start
                 cursor.fail(f"{what} must be a whole number of microseconds; write it as in {example}")
-            total, parts = total + value, parts + 1
+            total, parts = total + sign * value, parts + 1
     if not parts:
         if is_word(cursor.token, "-") or (cursor.token and cursor.token.token_type == TokenType.DASH):
             cursor.fail(f"{what} cannot be negative; write it as in {example}")
         cursor.expected(f"a length of time as in {example}")
-    if not 0 <= total <= LONGEST:
+    if not least <= total <= LONGEST:
         cursor.at = start
-        cursor.fail(f"{what} must be between 0 and 10000 years; for no bound write [UNBOUNDED]")
+        between = f"{'-10000' if least else '0'} and 10000 years"
+        cursor.fail(f"{what} must be between {between}; for no bound write [UNBOUNDED]")
     return total
 
 

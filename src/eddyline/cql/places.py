@@ -10,11 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eddyline.cql.secret_text import concealed
 from eddyline.errors import ScriptError
+from eddyline.printable import printable
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+NOT_YET = "is not supported yet, and no other query gives the same rows"
+"""The end of a refusal without advice: a query that gives other rows must not be suggested."""
 _LONGEST_SHOWN = 40
 
 
@@ -33,18 +37,16 @@ def place_at(text: str, offset: int) -> Place:
 
 
 def wrong(text: str, place: Place, message: str) -> ScriptError:
-    """The error to raise for a mistake at a place of the script."""
-    lines = text.split("\n")
+    """The error to raise for a mistake at a place of the script. It shows no secret of an option."""
+    lines = concealed(text).split("\n")
     line = lines[place.line - 1] if place.line <= len(lines) else ""
-    return ScriptError(
-        message, place.line, place.column, "".join(c if c.isprintable() or c == "\t" else " " for c in line)
-    )
+    return ScriptError(message, place.line, place.column, line.removesuffix("\r"))
 
 
 def shown(text: str) -> str:
     """A piece of the user's text in quotes, printable and not too long."""
-    printable = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[: _LONGEST_SHOWN + 1])
-    return f"'{printable[:_LONGEST_SHOWN]}...'" if len(printable) > _LONGEST_SHOWN else f"'{printable}'"
+    written = printable(text[: _LONGEST_SHOWN + 1])
+    return f"'{written[:_LONGEST_SHOWN]}...'" if len(written) > _LONGEST_SHOWN else f"'{written}'"
 
 
 def start_of(node: exp.Expr) -> int | None:

@@ -12,8 +12,8 @@ from itertools import pairwise
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from eddyline.cql.places import place_at, shown, wrong
-from eddyline.cql.sources import SUBQUERY, FromItem
+from eddyline.cql.places import NOT_YET, place_at, shown, wrong
+from eddyline.cql.sources import SUBQUERY, SUBQUERY_IN_CONDITION, FromItem
 from eddyline.cql.tokens import depth_change, is_quoted, is_word
 from eddyline.cql.windows import CALLS
 from eddyline.errors import ScriptError
@@ -22,28 +22,27 @@ _QUERY = "a query is SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ..."
 _CLAUSES = {
     "distinct": (
         "DISTINCT",
-        "SELECT DISTINCT is not supported; write GROUP BY over the selected columns, as in SELECT a FROM s GROUP BY a",
+        "SELECT DISTINCT is not supported yet; if the sources end, GROUP BY over the selected columns gives the same"
+        " rows, as in SELECT a FROM s GROUP BY a",
     ),
     "order": (
         "ORDER BY",
         "ORDER BY is not supported, the result has no end to sort; leave it out, and sort what the sink holds",
     ),
-    "limit": ("LIMIT", "LIMIT is not supported, the result has no first rows; choose rows with WHERE or HAVING"),
-    "offset": ("OFFSET", "OFFSET is not supported, the result has no first rows; choose rows with WHERE or HAVING"),
-    "qualify": ("QUALIFY", "QUALIFY is not supported, like OVER; write GROUP BY with HAVING"),
-    "windows": (
-        "WINDOW",
-        "WINDOW is not supported; write the window behind its stream, as in FROM s [RANGE 10 MINUTES]",
-    ),
+    "limit": ("LIMIT", f"LIMIT {NOT_YET}"),
+    "offset": ("OFFSET", f"OFFSET {NOT_YET}"),
+    "qualify": ("QUALIFY", f"QUALIFY {NOT_YET}"),
+    "windows": ("WINDOW", f"WINDOW {NOT_YET}"),
     "into": ("INTO", "SELECT INTO is not supported; write INSERT INTO sink SELECT ..."),
-    "sample": ("USING", "samples are not supported; choose rows with WHERE, as in WHERE id % 10 = 0"),
+    "sample": (
+        "USING",
+        "samples are not supported, a result must not depend on chance; choose rows by their values, as in"
+        " WHERE id % 10 = 0",
+    ),
 }
 _KNOWN = ("expressions", "from_", "joins", "where", "group", "having")
-_SET_OPERATIONS = {
-    TokenType.UNION: "write one script per SELECT, each with a sink of its own",
-    TokenType.INTERSECT: "write a join, as in FROM s [RANGE 1 HOUR] AS a JOIN t [RANGE 1 HOUR] AS b ON a.id = b.id",
-    TokenType.EXCEPT: "a result needs a row of every stream; write one script per SELECT, and compare their sinks",
-}
+_SET_OPERATIONS = TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT
+_UNION_ALL = "UNION ALL is not supported yet; write one script per SELECT, with sinks of one folder and mode 'append'"
 _OPENS = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.SELECT, TokenType.GROUP_BY)
 _OPERATORS = (
     TokenType.PLUS, TokenType.DASH, TokenType.SLASH, TokenType.MOD, TokenType.DPIPE, TokenType.EQ, TokenType.NEQ,
@@ -69,18 +68,21 @@ def check_tokens(text: str, tokens: Sequence[Token]) -> None:
     """Refuse clauses that the tokens alone show, and mistakes that sqlglot would accept."""
     for index, token in enumerate(tokens):
         after = tokens[index + 1] if index + 1 < len(tokens) else None
-        message = _wrong_token(text, index, token, after)
+        message = _wrong_token(text, tokens[max(0, index - 2) : index], token, after)
         if message:
             at = after if after is not None and message.startswith(shown(after.text)) else token
             raise wrong(text, place_at(text, at.start), message)
 
 
-def _wrong_token(text: str, index: int, token: Token, after: Token | None) -> str:
+def _wrong_token(text: str, before: Sequence[Token], token: Token, after: Token | None) -> str:
+    """What is wrong with a token; `before` has the two before it, or fewer at the start of the text."""
     type = token.token_type
     if type in _SET_OPERATIONS:
-        return f"{type.name} is not supported; {_SET_OPERATIONS[type]}"
-    if type == TokenType.SELECT and index:
-        return SUBQUERY
+        union_all = type == TokenType.UNION and after is not None and after.token_type == TokenType.ALL
+        return _UNION_ALL if union_all else f"{type.name} {NOT_YET}"
+    if type == TokenType.SELECT and before:
+        in_from = len(before) > 1 and before[-2].token_type in (TokenType.FROM, TokenType.JOIN)
+        return SUBQUERY if in_from else SUBQUERY_IN_CONDITION
     if type == TokenType.PIPE_GT:
         return f"the pipe |> is not supported; {_QUERY}"
     if type == TokenType.COMMA and (after is None or after.token_type in _LIST_ENDS):
@@ -121,6 +123,8 @@ def check_select(
     """The tree as a SELECT, after refusing every clause that Eddyline does not support."""
     if not isinstance(tree, exp.Select):
         raise wrong(text, place_at(text, tokens[0].start), f"this is no query; {_QUERY}")
+    if (distinct := tree.args.get("distinct")) is not None and distinct.args.get("on"):
+        raise _at_word(text, tokens, "DISTINCT", f"DISTINCT ON {NOT_YET}")
     for clause, value in tree.args.items():
         if value and clause not in _KNOWN:
             raise _at_word(

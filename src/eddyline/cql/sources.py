@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from eddyline.cql.places import Place, place_at, shown, wrong
+from eddyline.cql.limits import ITEMS
+from eddyline.cql.places import NOT_YET, Place, place_at, shown, wrong
 from eddyline.cql.tokens import Cursor, depth_change, is_name, is_string, is_word
 from eddyline.cql.window_calls import is_call, read_call
 from eddyline.cql.windows import WindowClause, read_window
@@ -21,28 +22,21 @@ _ENDS = {
     TokenType.FETCH, TokenType.QUALIFY, TokenType.WINDOW, TokenType.TABLE_SAMPLE,
 }  # fmt: skip
 SUBQUERY = (
-    "subqueries are not supported; name the streams in FROM and put their conditions in WHERE, or let "
-    "the inner query be a script of its own, whose sink this one reads as a stream"
+    "subqueries are not supported; let the inner query be a script of its own, whose sink this one reads as a stream"
 )
-_RIGHT = "write JOIN ... ON, or a comma and the condition in WHERE"
-_OUTER = f"outer joins are not supported, only inner joins; {_RIGHT}"
+SUBQUERY_IN_CONDITION = f"a subquery outside FROM {NOT_YET}"
+_OUTER = f"an outer join {NOT_YET}: an inner join drops rows without a partner"
 _JOINS = {
     "LEFT": _OUTER,
     "RIGHT": _OUTER,
     "FULL": _OUTER,
     "OUTER": _OUTER,
-    "SEMI": "semi joins are not supported; write JOIN ... ON, and GROUP BY if each row is wanted once",
-    "ANTI": (
-        "anti joins are not supported, a result needs a row of every "
-        "stream; write JOIN ... ON for the rows that do match"
-    ),
-    "NATURAL": "natural joins are not supported; write the equality, as in JOIN b ON a.id = b.id",
-    "ASOF": (
-        "ASOF joins are not supported; bound the times, as in a.ts - b.ts "
-        "BETWEEN INTERVAL '0' SECOND AND INTERVAL '5' SECOND"
-    ),
-    "POSITIONAL": "positional joins are not supported, streams have no order; write JOIN ... ON a condition",
-    "LATERAL": f"LATERAL is not supported; {_RIGHT}",
+    "SEMI": f"a semi join {NOT_YET}: JOIN ... ON gives a row for each match",
+    "ANTI": f"an anti join {NOT_YET}",
+    "NATURAL": "natural joins are not supported; write an equality for each common column, as in JOIN b ON a.id = b.id",
+    "ASOF": f"an ASOF join {NOT_YET}",
+    "POSITIONAL": "positional joins are not supported: streams have no order",
+    "LATERAL": f"LATERAL {NOT_YET}",
 }
 _JOIN_WORDS = (*_JOINS, "JOIN", "INNER", "CROSS", "ON", "USING")
 
@@ -70,6 +64,8 @@ def read_sources(text: str, tokens: list[Token]) -> tuple[tuple[FromItem, ...], 
     while _skip_to_next(cursor, kept):
         join = _read_join(cursor)
         kept.append(cursor.take())
+        if len(items) == ITEMS.most:
+            cursor.fail(ITEMS.sentence)
         items.append(_read_item(cursor, kept))
         _check_condition(cursor, join)
     return tuple(items), kept + tokens[cursor.at :]

@@ -11,7 +11,9 @@ from typing import NoReturn
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eddyline.cql.dialect import EDDYLINE
+from eddyline.cql.limits import CHARACTERS, DEPTH, NAME, TEXT, TOKENS, Limit
 from eddyline.cql.places import Place, place_at, shown, wrong
+from eddyline.errors import ScriptError
 
 _QUOTES = {"'": "string", '"': "name in double quotes", "`": "name in backticks"}
 _TEXT = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING)
@@ -20,21 +22,34 @@ _OPENS = {
     TokenType.L_BRACKET: TokenType.R_BRACKET,
     TokenType.L_BRACE: TokenType.R_BRACE,
 }
-
-
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
+_PREFIXES = (TokenType.NOT, TokenType.DASH, TokenType.PLUS)
 
 
 def tokenize(text: str) -> list[Token]:
-    """The tokens of a script; ScriptError when a quote or a comment never ends."""
+    """The tokens of a script; ScriptError when a quote or a comment never ends, or when there are too many."""
+    if len(text) > CHARACTERS.most:
+        raise _too_large(text, CHARACTERS.most, CHARACTERS)
     broken = next((offset for offset, c in enumerate(text) if "\ud800" <= c <= "\udfff"), None)
     if broken is not None:
         raise wrong(text, place_at(text, broken), "this is half a character; write the script in UTF-8")
     try:
-        return list(EDDYLINE.tokenize(text))
+        tokens = list(EDDYLINE.tokenize(text))
     except Exception as error:  # sqlglot's tokenizer may raise anything; the text is at fault in every case
         offset, what = _unfinished(text)
         raise wrong(text, place_at(text, offset), what) from error
+    if len(tokens) > TOKENS.most:
+        raise _too_large(text, tokens[TOKENS.most].start, TOKENS)
+    for token in tokens:
+        if token.end - token.start >= NAME.most:
+            limit = NAME if is_name(token) else TEXT
+            if len(token.text) > limit.most:
+                raise _too_large(text, token.start, limit)
+    return tokens
+
+
+def _too_large(text: str, offset: int, limit: Limit) -> ScriptError:
+    return wrong(text, place_at(text, offset), limit.sentence)
 
 
 def _unfinished(text: str) -> tuple[int, str]:
@@ -85,8 +100,32 @@ def depth_change(token: Token) -> int:
     return (token.token_type in _OPENS) - (token.token_type in _OPENS.values())
 
 
+def _check_depth(text: str, tokens: Sequence[Token]) -> None:
+    """Refuse nesting that is too deep. A bracket, a CASE and each NOT or sign in a row is a level."""
+    opened: list[tuple[TokenType, int]] = []
+    level = depth = 0
+    for token in tokens:
+        type = token.token_type
+        if type in _OPENS or type == TokenType.CASE:
+            opened.append((type, level))
+            level = depth = depth + 1
+        elif type in _PREFIXES:
+            depth += 1
+        else:
+            if type in _OPENS.values():
+                while opened and opened[-1][0] == TokenType.CASE:  # it has no END
+                    opened.pop()
+            elif not (type == TokenType.END and opened and opened[-1][0] == TokenType.CASE):
+                depth = level
+                continue
+            level = depth = opened.pop()[1] if opened else 0
+        if depth > DEPTH.most:
+            raise _too_large(text, token.start, DEPTH)
+
+
 def check_brackets(text: str, tokens: Sequence[Token]) -> None:
-    """Refuse brackets that do not match, at the bracket that is to blame."""
+    """Refuse brackets that do not match, at the bracket that is to blame, and those that are nested too deeply."""
+    _check_depth(text, tokens)
     open_: list[Token] = []
     for token in tokens:
         if token.token_type in _OPENS:

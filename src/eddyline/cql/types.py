@@ -91,6 +91,10 @@ def arrow_type(text: str, node: exp.Expr, offset: int, depth: int = 0) -> pa.Dat
         return pa.struct([(p.name, arrow_type(text, p.args["kind"], offset, depth + 1)) for p in parts])
     if kind in (_D.INT128, _D.UINT128):
         raise wrong(text, _place(text, node, offset), "there are no integers of 128 bits; write DECIMAL(38, 0)")
+    if kind in (_D.TIMESTAMP, _D.TIMESTAMPNTZ, _D.TIMESTAMPTZ, _D.TIME):
+        name = {_D.TIMESTAMPNTZ: "TIMESTAMP"}.get(kind, kind.value)
+        message = f"{name} takes no number of digits, it has microseconds; write {name}"
+        raise wrong(text, _place(text, node, offset), message)
     raise _no_type(text, _place(text, node, offset), str(node.args.get("kind") or getattr(kind, "value", "?")))
 
 

@@ -2,14 +2,15 @@
 
 | written | means |
 | --- | --- |
-| `s [TUMBLE 1 MINUTE]` | `s [RANGE 1 MINUTE SLIDE 1 MINUTE]` |
-| `s [HOP 1 MINUTE, 10 MINUTES]`, the slide first | `s [RANGE 10 MINUTES SLIDE 1 MINUTE]` |
-| `TUMBLE(s, ts, INTERVAL '1' MINUTE)` in FROM | the same |
+| `TUMBLE(s, ts, INTERVAL '1' MINUTE)` in FROM | `s [TUMBLE 1 MINUTE]` |
 | `TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))` in FROM | the same |
-| `GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)`, with one item in FROM | the window behind that item |
+| `GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)`, with one item in FROM | the same |
+| `GROUP BY window(ts, '1 minute')`, with one item in FROM (Spark) | the same |
+| HOP and CUMULATE in place of TUMBLE, the slide or step first | `s [HOP 1 MINUTE, 10 MINUTES]`, `s [CUMULATE ...]` |
+| `window(ts, '10 minutes', '1 minute')`, the length first (Spark) | `s [HOP 1 MINUTE, 10 MINUTES]` |
 
-They are rewritten here: later stages see only a RANGE with a SLIDE. A row at the exact end of such a window belongs to
-it and a row at its exact start does not (SEMANTICS); in other systems it is the other way round.
+Each takes an offset as its last argument, as in the system that it comes from; behind a stream it is `OFFSET`.
+They are rewritten here: later stages see only windows behind streams.
 """
 
 from __future__ import annotations
@@ -19,31 +20,36 @@ from dataclasses import replace
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from eddyline.cql.places import Place, shown
+from eddyline.cql.places import NOT_YET, Place, shown
 from eddyline.cql.tokens import Cursor, depth_change, is_name, is_word
-from eddyline.cql.windows import CALLS, WindowClause, hopping
+from eddyline.cql.windows import CALLS, SPARK, WindowClause, read_lengths, read_offset, read_spark_lengths
 
 _FORMS = {
     "TUMBLE": "TUMBLE(s, ts, INTERVAL '1' MINUTE)",
     "HOP": "HOP(s, ts, INTERVAL '1' MINUTE, INTERVAL '10' MINUTE), the slide first",
+    "CUMULATE": "CUMULATE(s, ts, INTERVAL '1' MINUTE, INTERVAL '10' MINUTE), the step first",
+    "WINDOW": SPARK,
 }
-_OTHERS = ("SESSION", "CUMULATE", "WINDOW")
 _BEHIND = "write the window behind its stream, as in FROM s [TUMBLE 1 MINUTE] or [HOP 1 MINUTE, 10 MINUTES]"
+_REFUSED = {
+    "SESSION": f"SESSION(...) {NOT_YET}",
+    "WINDOW": f"WINDOW(...) stands in GROUP BY, as in Spark; here {_BEHIND}",
+}
 
 
 def is_call(cursor: Cursor) -> bool:
-    """Whether a TUMBLE or HOP comes next, perhaps in TABLE(...)."""
+    """Whether a TUMBLE, HOP or CUMULATE comes next, perhaps in TABLE(...)."""
     ahead = 2 if is_word(cursor.token, "TABLE") and _opens(cursor.peek(1)) else 0
-    return is_word(cursor.peek(ahead), *CALLS, *_OTHERS) and _opens(cursor.peek(ahead + 1))
+    return is_word(cursor.peek(ahead), *CALLS, *_REFUSED) and _opens(cursor.peek(ahead + 1))
 
 
 def read_call(cursor: Cursor) -> tuple[Token, WindowClause]:
-    """The name of a stream, and the window that TUMBLE or HOP gives it."""
+    """The name of a stream, and the window that the call gives it."""
     place = cursor.place()
     wrapped = cursor.match("TABLE")
     if wrapped:
         cursor.take()
-    kind = _read_kind(cursor)
+    kind = _read_kind(cursor, CALLS)
     cursor.match("TABLE")
     if not is_name(cursor.token):
         cursor.expected(f"the name of a stream, as in {_FORMS[kind]}")
@@ -59,22 +65,22 @@ def read_call(cursor: Cursor) -> tuple[Token, WindowClause]:
 
 
 def read_group_windows(text: str, tokens: Sequence[Token], items: int) -> tuple[list[Token], WindowClause | None]:
-    """The tokens of a query with `window_end()` in place of a TUMBLE or HOP in GROUP BY, and the window of that call;
-    `items` is the number of items in FROM."""
+    """The tokens of a query with `window_end()` in place of a window in GROUP BY, and the window of that call; `items`
+    is the number of items in FROM."""
     cursor = Cursor(text, tokens)
     while not (cursor.token is None or cursor.token.token_type == TokenType.GROUP_BY):
         cursor.take()
     window: WindowClause | None = None
     kept, depth = list(tokens[: cursor.at]), 0
     while cursor.token is not None and not is_word(cursor.token, "HAVING"):
-        if depth or not (is_word(cursor.token, *CALLS, *_OTHERS) and _opens(cursor.peek(1))):
+        if depth or not (is_word(cursor.token, *CALLS, *_REFUSED) and _opens(cursor.peek(1))):
             depth += depth_change(cursor.token)
             kept.append(cursor.take())
             continue
         first, place = cursor.token, cursor.place()
         if items != 1 or window is not None:
             cursor.fail(f"each stream needs a window of its own; {_BEHIND}")
-        kind = _read_kind(cursor)
+        kind = _read_kind(cursor, (*CALLS, "WINDOW"))
         opened = cursor.tokens[cursor.at - 1]
         time = _read_time(cursor, kind)
         if time is None:
@@ -87,14 +93,14 @@ def read_group_windows(text: str, tokens: Sequence[Token], items: int) -> tuple[
     return kept + list(tokens[cursor.at :]), window
 
 
-def _read_kind(cursor: Cursor) -> str:
-    """The word TUMBLE or HOP, and its opening bracket."""
-    if is_word(cursor.token, *_OTHERS):
-        cursor.fail(f"{shown(cursor.raw())[1:-1].upper()}(...) is not supported; {_BEHIND}")
-    kind = cursor.take().text.upper()
-    if kind not in CALLS or not cursor.match_type(TokenType.L_PAREN):
-        cursor.at -= 1
-        cursor.expected("TUMBLE(...) or HOP(...)")
+def _read_kind(cursor: Cursor, known: Sequence[str]) -> str:
+    """The name of a window, and its opening bracket."""
+    kind = cursor.raw().upper()
+    if kind not in known:
+        cursor.fail(_REFUSED.get(kind, f"expected TUMBLE(...) or HOP(...), but found {shown(cursor.raw())}"))
+    cursor.take()
+    if not cursor.match_type(TokenType.L_PAREN):
+        cursor.expected(f"'(' as in {_FORMS[kind]}")
     return kind
 
 
@@ -114,8 +120,12 @@ def _read_time(cursor: Cursor, kind: str) -> str | None:
 
 
 def _read_lengths(cursor: Cursor, kind: str, time: str | None, place: Place) -> WindowClause:
-    window = hopping(cursor, kind, place)
-    return window if time is None else replace(window, time=time)
+    """The lengths and, behind them, the offset if there is one."""
+    if kind == "WINDOW":
+        return replace(read_spark_lengths(cursor, place), time=time)
+    window = read_lengths(cursor, kind, place)
+    offset = read_offset(cursor) if cursor.match_type(TokenType.COMMA) else 0
+    return replace(window, time=time, offset=offset)
 
 
 def _read_comma(cursor: Cursor, kind: str) -> None:

@@ -1,24 +1,32 @@
-"""Windows: `[RANGE 30 MINUTES]`, `[ROWS 1000]`, `[UNBOUNDED]`, each optionally with `SLIDE 1 MINUTE`. `[TUMBLE 1
-MINUTE]` and `[HOP 1 MINUTE, 10 MINUTES]` are short for a RANGE with a SLIDE."""
+"""Windows: `[RANGE 30 MINUTES]`, `[ROWS 1000]`, `[UNBOUNDED]`, each optionally with `SLIDE 1 MINUTE`; and windows with
+names of other systems, `[TUMBLE size]`, `[HOP slide, size]` and `[CUMULATE step, size]`, each optionally with
+`OFFSET 15 MINUTES`, which keep their owners' meaning: start <= ts < end."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot.tokenizer_core import TokenType
 
 from eddyline.cql.durations import read_duration
 from eddyline.cql.places import Place
 from eddyline.cql.tokens import Cursor, is_name, is_word
-from eddyline.cql.units import unit_of
+from eddyline.cql.units import LONGEST, unit_of
 
 _MOST_ROWS = 10**12
-CALLS = ("TUMBLE", "HOP")
+CALLS = ("TUMBLE", "HOP", "CUMULATE")
+"""Windows with names of other systems."""
+LATER = {
+    "SESSION": "sessions are not supported yet; write the window behind its stream, as in FROM s [TUMBLE 1 MINUTE]",
+    "NOW": "[NOW] is not supported yet; write a second script over the sink of this one",
+}
+SPARK = "window(ts, '10 minutes', '1 minute')"
 
 
 @dataclass(frozen=True)
 class WindowClause:
-    """One window as written in FROM; `size` is in microseconds or rows, `slide` in microseconds."""
+    """One window as written; `size` is in microseconds or rows, `slide` in microseconds. The slide of a TUMBLE is its
+    size, that of a CUMULATE its step."""
 
     kind: str
     size: int
@@ -26,6 +34,13 @@ class WindowClause:
     place: Place
     time: str | None = None
     """The time column that the window names, if it names one: it must be the stream's."""
+    offset: int = 0
+    """How long after 1970 a window with a borrowed name begins."""
+
+    @property
+    def is_borrowed(self) -> bool:
+        """Whether it has a name of another system, and so that system's meaning."""
+        return self.kind in CALLS
 
 
 def read_window(cursor: Cursor) -> WindowClause:
@@ -44,10 +59,14 @@ def read_window(cursor: Cursor) -> WindowClause:
     elif cursor.match("UNBOUNDED"):
         kind = "UNBOUNDED"
     elif is_word(cursor.token, *CALLS):
-        window = hopping(cursor, cursor.take().text.upper(), place)
+        window = read_lengths(cursor, cursor.take().text.upper(), place)
+        if cursor.match("OFFSET"):
+            window = replace(window, offset=read_offset(cursor))
         if not cursor.match_type(TokenType.R_BRACKET):
-            cursor.expected("']' to end the window")
+            cursor.expected("OFFSET or ']' to end the window")
         return window
+    elif is_word(cursor.token, *LATER):
+        cursor.fail(LATER[cursor.raw().upper()])
     else:
         cursor.expected("a window such as [RANGE 30 MINUTES], [ROWS 1000] or [UNBOUNDED]")
     slide = None
@@ -62,24 +81,51 @@ def read_window(cursor: Cursor) -> WindowClause:
     return WindowClause(kind, size, slide, place)
 
 
-def hopping(cursor: Cursor, kind: str, place: Place) -> WindowClause:
-    """The lengths of a TUMBLE, or the slide and the length of a HOP."""
-    lengths: list[int] = []
-    for what in ("a TUMBLE",) if kind == "TUMBLE" else ("the slide of a HOP", "the length of a HOP"):
-        if lengths and not cursor.match_type(TokenType.COMMA):
-            cursor.expected("',' and the length, as in [HOP 1 MINUTE, 10 MINUTES], the slide first")
+def read_lengths(cursor: Cursor, kind: str, place: Place) -> WindowClause:
+    """The length of a TUMBLE; the slide or step, and the length, of a HOP or CUMULATE."""
+    form, step = f"[{kind} 1 MINUTE]", "step" if kind == "CUMULATE" else "slide"
+    if kind == "TUMBLE":
+        size = slide = _read_length(cursor, "a TUMBLE", form)
+    else:
+        form = f"[{kind} 1 MINUTE, 10 MINUTES]"
+        slide = _read_length(cursor, f"the {step} of a {kind}", form)
+        if not cursor.match_type(TokenType.COMMA):
+            cursor.expected(f"',' and the length, as in {form}, the {step} first")
         at = cursor.at
-        lengths.append(
-            read_duration(cursor, what, f"[{kind} {'1 MINUTE' if kind == 'TUMBLE' else '1 MINUTE, 10 MINUTES'}]")
-        )
-        if not lengths[-1]:
+        size = _read_length(cursor, f"the length of a {kind}", form)
+        if slide > size or (kind == "CUMULATE" and size % slide):
             cursor.at = at
-            cursor.fail(f"{what} cannot be 0; write it as in 1 MINUTE")
-    slide, size = lengths[0], lengths[-1]
-    if slide > size:
+            must = "divides its length" if kind == "CUMULATE" else "is at most its length"
+            cursor.fail(f"the {step} of a {kind} comes first and {must}; write {form}")
+    return WindowClause(kind, size, slide, place)
+
+
+def read_spark_lengths(cursor: Cursor, place: Place) -> WindowClause:
+    """The arguments of Spark's window() behind its column: the length, then perhaps the slide, then the offset."""
+    size = slide = _read_length(cursor, "the length of a window", SPARK)
+    offset = 0
+    if cursor.match_type(TokenType.COMMA):
+        at = cursor.at
+        slide = _read_length(cursor, "the slide of a window", SPARK)
+        if slide > size:
+            cursor.at = at
+            cursor.fail(f"the length of a window comes first, and its slide is at most its length; write {SPARK}")
+        offset = read_offset(cursor) if cursor.match_type(TokenType.COMMA) else 0
+    return WindowClause("TUMBLE" if slide == size else "HOP", size, slide, place, offset=offset)
+
+
+def read_offset(cursor: Cursor) -> int:
+    """How long after 1970 a window begins; it may be negative."""
+    return read_duration(cursor, "an offset", "INTERVAL '15' MINUTE", least=-LONGEST)
+
+
+def _read_length(cursor: Cursor, what: str, form: str) -> int:
+    at = cursor.at
+    length = read_duration(cursor, what, form)
+    if not length:
         cursor.at = at
-        cursor.fail("the slide of a HOP comes first and is at most its length; write [HOP 1 MINUTE, 10 MINUTES]")
-    return WindowClause("RANGE", size, slide, place)
+        cursor.fail(f"{what} cannot be 0; write it as in 1 MINUTE")
+    return length
 
 
 def _read_rows(cursor: Cursor) -> int:

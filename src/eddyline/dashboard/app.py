@@ -12,6 +12,7 @@ import gzip
 import secrets
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -21,7 +22,8 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from eddyline.runtime.recording.feed import EventFeed
+from eddyline.printable import printable
+from eddyline.runtime.recording.feed import Event, EventFeed
 
 ASSETS = Path(__file__).parent / "assets"
 _LOOK_EVERY = 0.1
@@ -58,10 +60,23 @@ def app(feed: EventFeed, is_closing: Callable[[], bool]) -> Starlette:
     )
 
 
+def _encoded(event: Event) -> bytes:
+    """An event as JSON, with texts that a page can show."""
+    return msgspec.json.encode(_shown(event))
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value, keep="\n\t")
+    if isinstance(value, dict):
+        return {_shown(key): _shown(item) for key, item in value.items()}
+    return list(map(_shown, value)) if isinstance(value, list | tuple) else value
+
+
 def _packed(feed: EventFeed) -> tuple[bytes, int]:
     """All events of a feed as compressed lines, and the number of the last one."""
     events = feed.since()
-    lines = b"\n".join(msgspec.json.encode(event) for _, event in events)
+    lines = b"\n".join(_encoded(event) for _, event in events)
     return gzip.compress(lines, 5), events[-1][0] if events else 0
 
 
@@ -72,7 +87,7 @@ async def _told(feed: EventFeed, known: int, name: str, is_closing: Callable[[],
     while True:
         closing = is_closing()
         if found := feed.since(known):
-            yield b"".join(b"id: %d\ndata: %b\n\n" % (number, msgspec.json.encode(event)) for number, event in found)
+            yield b"".join(b"id: %d\ndata: %b\n\n" % (number, _encoded(event)) for number, event in found)
             known, silent = found[-1][0], 0.0
         if closing:
             yield b"event: bye\ndata: {}\n\n"

@@ -1,22 +1,18 @@
 """Who may read a dashboard. Without the token every request gets 401 and nothing else, assets too.
 
 The first request brings the token in the address and gets a cookie; a program may send `Authorization: Bearer TOKEN`.
-The name of the host must be an address, `localhost`, or the name that was given: a page of another site whose name was
-made to point here (DNS rebinding) has another one. Every answer forbids the browser to load or send anything elsewhere.
-"""
+Every answer forbids the browser to load or send anything elsewhere."""
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
-import socket
-from collections.abc import Sequence
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from eddyline.runtime.http_server import refuse
 
 _HEADERS = {
     "content-security-policy": (
@@ -34,25 +30,17 @@ _HEADERS = {
 class Guard:
     """Lets only requests with the token through to `app`."""
 
-    def __init__(self, app: ASGIApp, token: str, port: int, names: Sequence[str] = ()) -> None:
-        """`names` are further names of the host that are right."""
+    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
         self._app, self._token = app, token
         self._cookie = f"eddyline-{port}"  # browsers share cookies between all ports of a host
-        self._names = {"localhost", socket.gethostname().lower(), *(name.lower() for name in names)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
         headers = Headers(scope=scope)
         in_address = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         given = [in_address, headers.get("authorization", "").removeprefix("Bearer "), self._from_cookie(headers)]
         fits = [secrets.compare_digest(one.encode(), self._token.encode()) for one in given]
         if not any(fits):
-            await PlainTextResponse("401: this needs the token", 401, _HEADERS)(scope, receive, send)
-        elif not self._is_ours(headers.get("host", "")):
-            await PlainTextResponse("421: not a name of this host", 421, _HEADERS)(scope, receive, send)
-        elif scope["method"] not in ("GET", "HEAD"):
-            await PlainTextResponse("405: only to read", 405, _HEADERS)(scope, receive, send)
+            await refuse(send, 401, "this needs the token")
         else:
             await self._app(scope, receive, self._marked(send, fits[0]))
 
@@ -62,14 +50,6 @@ class Guard:
         except CookieError:
             return ""
         return "" if found is None else found.value
-
-    def _is_ours(self, host: str) -> bool:
-        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-        try:
-            ipaddress.ip_address(name.strip("[]"))
-        except ValueError:
-            return name.lower() in self._names
-        return True
 
     def _marked(self, send: Send, is_first: bool) -> Send:
         """`send`, with our headers, and with the cookie if the token came in the address."""

@@ -56,7 +56,7 @@ def place_of(given: object, token: str | None = None) -> DashboardPlace:
     >>> place_of("0.0.0.0:8080")
     Traceback (most recent call last):
     eddyline.errors.SettingError: dashboard: 0.0.0.0 can be reached from other machines; give a token of 16 or more \
-characters too (--dashboard-token)
+characters too (--dashboard-token-env)
     """
     host, port = _split(given)
     if token is not None and not (isinstance(token, str) and token.isascii() and token.isprintable() and token.strip()):
@@ -64,7 +64,7 @@ characters too (--dashboard-token)
     if not _is_loopback(host) and len(token or "") < _SHORTEST:
         raise SettingError(
             f"dashboard: {host} can be reached from other machines; give a token of {_SHORTEST} or more characters too"
-            " (--dashboard-token)"
+            " (--dashboard-token-env)"
         )
     return DashboardPlace(host, port) if token is None else DashboardPlace(host, port, token)
 

@@ -1,4 +1,4 @@
-"""A dashboard's server: uvicorn in a thread of its own, from `serve` to `close`.
+"""A dashboard's server, from `serve` to `close`.
 
 It listens before `serve` returns, so a port that is taken is an error before the first row is read. `close` lets the
 open pages have the last events and then ends the thread; nothing outlives it.
@@ -11,11 +11,8 @@ from types import TracebackType
 
 from eddyline.dashboard.place import DashboardPlace
 from eddyline.errors import SettingError
+from eddyline.extras import install
 from eddyline.runtime.recording.feed import EventFeed
-
-_MOST_CONNECTIONS = 100
-_LAST_SECONDS = 3
-"""How long open pages may take to read the last events."""
 
 
 class Dashboard:
@@ -23,34 +20,23 @@ class Dashboard:
 
     def __init__(self, feed: EventFeed, place: DashboardPlace) -> None:
         try:
-            import uvicorn
-
             from eddyline.dashboard.app import app
             from eddyline.dashboard.guard import Guard
+            from eddyline.runtime.http_server import HttpServer
         except ModuleNotFoundError as error:
-            raise SettingError(
-                f"the dashboard needs more packages ({error}); type: pip install 'eddyline[dashboard]'"
-            ) from None
-        self._socket = place.listen()
-        port = self._socket.getsockname()[1]
+            raise SettingError(f"the dashboard needs more packages ({error}); type: {install('dashboard')}") from None
+        listening = place.listen()
+        port = listening.getsockname()[1]
         self.address = place.address(port)
         """For a browser, with the token."""
         self._closing = threading.Event()
-        config = uvicorn.Config(
-            Guard(app(feed, self._closing.is_set), place.token, port, [place.host]),
-            log_config=None, log_level="critical", access_log=False, server_header=False, lifespan="off",
-            ws="none", interface="asgi3", limit_concurrency=_MOST_CONNECTIONS,
-            timeout_graceful_shutdown=_LAST_SECONDS,
-        )  # fmt: skip
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._work, name="eddyline-dashboard", daemon=True)
-        self._thread.start()
+        guarded = Guard(app(feed, self._closing.is_set), place.token, port)
+        self._server = HttpServer(guarded, listening, "eddyline-dashboard", [place.host])
 
     def close(self) -> None:
         """Tells open pages the last events and that this is the end, and stops. It may be called twice."""
         self._closing.set()
-        self._server.should_exit = True
-        self._thread.join(_LAST_SECONDS + 2)
+        self._server.close()
 
     def __enter__(self) -> Dashboard:
         return self
@@ -59,12 +45,6 @@ class Dashboard:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _work(self) -> None:
-        try:
-            self._server.run([self._socket])
-        finally:
-            self._socket.close()
 
 
 def serve(feed: EventFeed, place: DashboardPlace | None = None) -> Dashboard:

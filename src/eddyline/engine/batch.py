@@ -85,6 +85,7 @@ class BatchEngine:
         self._lookups = [] if lookups is None else [lookups() for _ in self.slots]
         self._clock, self._patience = clock, settings.batch_seconds
         self._errors = ErrorCount()
+        self._pulse: Callable[[float], None] | None = None
         streams = [s for s in self._streams.values() if not s.is_table]
         self._watermarks = Watermarks(streams)
         self._silence = Silence([s.name for s in streams], settings.idle_timeout, clock)
@@ -101,6 +102,15 @@ class BatchEngine:
         self.held = self.peak = StateSize()
         """The state at the end of the last batch, and the largest state at the end of a batch."""
         self._note_commit()
+
+    def watch(self, pulse: Callable[[float], None]) -> None:
+        """During batches, `pulse` gets the share of the rows that are taken in, often. If it raises, the batch and with
+        it the engine is abandoned."""
+        self._pulse = pulse
+
+    def _beat(self, _: float) -> None:
+        assert self._pulse is not None
+        self._pulse(sum(slot.executor.taken for slot in self.slots) / len(self.slots))
 
     @property
     def slot(self) -> Slot:
@@ -202,6 +212,7 @@ class BatchEngine:
         quiet = self._silence.begin(unread)
         for slot in self.slots:
             slot.pressure = pressure
+            slot.watch(None if self._pulse is None else self._beat)
             slot.replan()
         self._prefer()
         newest, tally, shipments = dict[str, int](), Tally(self._watermarks), list[Shipment]()

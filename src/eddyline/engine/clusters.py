@@ -86,7 +86,7 @@ class Clusters:
     def grain(self) -> int:
         """The length of time, in microseconds, whose rows are all in one cluster."""
         group = self.query.group
-        return 1 if group is None or group.slide is None else max(1, group.slide // _PIECES)
+        return 1 if group is None or group.slide is None else max(1, group.slide.step // _PIECES)
 
     @cached_property
     def numbers(self) -> tuple[tuple[str, Expr | None], ...]:

@@ -87,6 +87,8 @@ class Executor:
         self.eddy = Eddy(self.plan, self.stems, *known)
         self.migration: Migration | None = None
         """The migration to another plan, if one is under way."""
+        self.taken = 1.0
+        """The share of the received rows that the eddy has taken in."""
         self.input_batch = InputBatch(settings.input_batch or settings.packet, tuning.engine)
         self.committed_number = 0
         """The eddy's number at the last commit."""
@@ -137,7 +139,9 @@ class Executor:
         are read side by side cover the same stretch of time. Within a slice, the rows of one source probe before those
         of the next are built, which would be too new for them."""
         eddy, work, stems = self.eddy, self.eddy.work, self.source_stems
+        received = sum(stem.waiting for stem in stems)
         while left := sum(stem.waiting for stem in stems):
+            self.taken = 1 - left / received
             calls, passed, built = work.calls, int(work.passed[0]), 0
             begin = eddy.clock()
             for source, rows in self._next_rows(stems, left):
@@ -147,6 +151,7 @@ class Executor:
             calls = work.calls - calls + len(stems)
             self.input_batch.observe(built, calls * work.call, int(work.passed[0]) - passed)
             self._move_some(eddy.clock() - begin, built)
+        self.taken = 1.0
         eddy.flush()
         while self._track_has_more():
             eddy.flush()

@@ -20,6 +20,7 @@ from eddyline.bound.evaluate import ErrorCount, evaluate
 from eddyline.bound.expr import Expr
 from eddyline.bound.group_ids import Ids, decoded, group_ids, plain, representatives
 from eddyline.bound.model import BoundQuery
+from eddyline.bound.slide import Slide
 from eddyline.codec import Snapshot
 from eddyline.engine.clusters import Clusters
 from eddyline.engine.panes import Panes, at_boundaries, joined, merged, trimmed
@@ -61,7 +62,7 @@ class GroupingSnapshot(Snapshot, frozen=True):
 
 
 class Grouping:
-    """The group-by of one slot. Boundaries are numbered: number b is at b * SLIDE; without SLIDE there is only 0."""
+    """The group-by of one slot. Boundaries are numbered: see Slide; without SLIDE there is only 0."""
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class Grouping:
         """With `clusters`, cells have one more state: the sums of clusters, for running estimates."""
         self._tuning = tuning
         self._query, self._group, self._errors, self._partial = query, group_of(query), errors, partial
-        self._slide = self._group.slide or 1
+        self._slide = self._group.slide or Slide(1)
         self._clusters = clusters
         self._results_of = tuple(accumulator(a) for a in self._group.aggregates)
         self._accumulators: tuple[Merging, ...] = (*self._results_of, *([] if clusters is None else [clusters]))
@@ -101,8 +102,7 @@ class Grouping:
             None if a.arg is None or number in states else decoded(evaluate(a.arg, env, rows, self._errors))
             for number, a in enumerate(self._group.aggregates)
         ]
-        below = first // self._slide
-        first, last = np.maximum(below + (below * self._slide != first), held.next), last // self._slide
+        first, last = np.maximum(self._slide.number_from(first), held.next), self._slide.number_upto(last)
         if not (counts := first <= last).all():
             first, last, kept = first[counts], last[counts], pa.array(counts)
             keys = [key.filter(kept) for key in keys]
@@ -136,7 +136,7 @@ class Grouping:
 
     def emit(self, upto: int) -> list[pa.RecordBatch]:
         """The rows of every boundary up to `upto` that is not emitted yet, in ascending order."""
-        held, end = self._now, upto // self._slide
+        held, end = self._now, self._slide.number_upto(upto)
         if end < held.next:
             return []
         if not any(panes.first.min() <= end for panes in held.panes):

@@ -110,7 +110,7 @@ def running_estimates(
     if group.slide is not None:
         if moment.reached.used is None:
             return ()
-        boundary = -(-moment.reached.used // group.slide)
+        boundary = group.slide.number_from(moment.reached.used)
     live = [panes.take((panes.first <= boundary) & (panes.last >= boundary)) for panes in moment.cells]
     live = [panes for panes in live if len(panes)]
     if not live:
@@ -139,7 +139,7 @@ def _of_groups(
     known = [one.share for one in shares]
     share = None if why or None in known else float(np.prod([one or 0.0 for one in known]))
     clustered = _Clustered(clusters, cells, shares) if (clusters := clusters_of(query)) is not None else None
-    when = None if group.slide is None else _moment(boundary * group.slide)
+    when = None if group.slide is None else _moment(group.slide.end_of(group.slide.at(boundary)))
     keys = _named(query, group, cells)
     columns = []
     for at, aggregate in enumerate(group.aggregates):
@@ -229,7 +229,7 @@ def _share(
     name = query.sources[source].stream.name
     seen = moment.seen.get(name, SeenRows())
     if query.group is not None and query.group.slide is not None:
-        return _share_of_time(query, source, place, moment, seen, boundary * query.group.slide)
+        return _share_of_time(query, source, place, moment, seen, query.group.slide.at(boundary))
     rows = int(seen.clusters.sum())
     clusters = seen.clusters / max(rows, 1)
     if name in moment.reached.ended:
@@ -249,7 +249,10 @@ def _share_of_time(
         return _StreamShare(None, even, f"{stream.name} has had no row")
     if stream.name in moment.reached.ended:
         newest = end
-    begin = max(seen.oldest, end - window.size) if window.kind is WindowKind.RANGE else seen.oldest
+    begin = seen.oldest
+    if window.kind is WindowKind.RANGE:
+        leaves = end if window.pieces is None else window.pieces.first_from(end)
+        begin = max(begin, leaves - window.size)
     upto = min(newest, end)
     if upto <= begin:
         return _StreamShare(None, even, f"{stream.name} has had no row in this window")

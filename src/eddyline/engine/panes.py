@@ -1,7 +1,7 @@
 """Panes: partial aggregates of the combinations that count at exactly the same boundaries.
 
 A cell is (group, first, last, states): the combinations of one group that count at the boundaries first..last, both
-included. Boundaries are numbered: boundary b is at time b * SLIDE. Invariant: for every boundary b that is not emitted
+included. Boundaries are numbered (bound/slide.py). Invariant: for every boundary b that is not emitted
 yet, the cells with first <= b <= last partition the combinations that count at b. So merging these cells by group gives
 the result of b. Each operation here keeps the invariant: `joined` only renumbers groups, `merged` unites cells that are
 live at the same boundaries, and `starting`, which moves `first` up to the next boundary to be emitted, changes no later

@@ -8,7 +8,6 @@ Where these ranges end is in the file too: with many groups it takes nearly as m
 from __future__ import annotations
 
 import contextlib
-import errno
 import mmap
 import os
 import tempfile
@@ -21,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.errors import JobError
+from eddyline.os_errors import is_full, why
 from eddyline.state.log.by_group import GroupedRows, together
 
 Ints = NDArray[np.int64]
@@ -62,7 +62,7 @@ class Parked:
         rows = together(self._some).ordered()
         self._some, self._bytes = [], 0
         known, counts = np.unique(rows.groups, return_counts=True)
-        with self._room():
+        with self._errors():
             if self._file is None:
                 self._file = tempfile.TemporaryFile(dir=self._folder, prefix="eddyline-")  # noqa: SIM115
             with pa.ipc.new_stream(pa.PythonFile(self._file, "w"), rows.batch.schema) as stream:
@@ -73,24 +73,24 @@ class Parked:
         self._pieces.append(_ParkedPiece(begin, end, known.size))
 
     @contextlib.contextmanager
-    def _room(self) -> Iterator[None]:
-        """JobError if there is no room on disk."""
+    def _errors(self) -> Iterator[None]:
+        """JobError with the folder if there is no room on disk, or the disk fails."""
         try:
             yield
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
             folder = self._folder or tempfile.gettempdir()
-            raise JobError(f"{folder} has no room for a sweep: set spill_dir to a folder with more room") from error
+            if is_full(error):
+                raise JobError(f"{folder} has no room for a sweep: set spill_dir to a folder with more room") from error
+            raise JobError(f"cannot keep the rows of a sweep in {folder}: {why(error)}") from error
 
     def finish(self) -> None:
         """Write what is left: no more rows are added."""
         if self._some:
             self._write()
         if self._file is not None:
-            with self._room():
+            with self._errors():
                 self._file.flush()
-            self._map = mmap.mmap(self._file.fileno(), self.written, access=mmap.ACCESS_READ)
+                self._map = mmap.mmap(self._file.fileno(), self.written, access=mmap.ACCESS_READ)
 
     def rows(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
         """The rows of groups first..last-1."""

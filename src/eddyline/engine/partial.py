@@ -19,6 +19,7 @@ from eddyline.bound.evaluate import ErrorCount, evaluate, mask
 from eddyline.bound.expr import WINDOW_END, Expr
 from eddyline.bound.group_ids import plain_type
 from eddyline.bound.model import BoundQuery, GroupBy
+from eddyline.bound.slide import Slide
 from eddyline.engine.panes import Panes, merged
 from eddyline.engine.panes_arrow import from_rows
 from eddyline.engine.tuning import ENGINE, EngineTuning
@@ -62,7 +63,8 @@ def _finished(
     query: BoundQuery, cells: Panes, accumulators: Sequence[Accumulator], errors: ErrorCount
 ) -> pa.RecordBatch:
     by, rows, group = group_of(query), len(cells), pa.array(cells.group)
-    end = pa.array(cells.first * (by.slide or 1)).cast(WINDOW_END.type)
+    slide = by.slide or Slide(1)
+    end = pa.array(slide.end_of(slide.at(cells.first))).cast(WINDOW_END.type)
     env: dict[Expr, pa.Array] = {WINDOW_END: end}
     for key, values in zip(by.keys, cells.keys, strict=True):
         env[key] = _as(values.take(group), key.type)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount, evaluate
 from eddyline.bound.expr import Expr, SourceColumn
-from eddyline.bound.model import BoundQuery, GroupBy
+from eddyline.bound.model import BoundQuery, GroupBy, WindowKind
 from eddyline.codec import Snapshot
 from eddyline.engine.clusters import Clusters
 from eddyline.engine.group_by import Grouping, GroupingSnapshot
@@ -171,6 +171,10 @@ class GroupResults:
         clusters: Clusters | None = None,
     ) -> None:
         self._query, self._slide, self._rows_windows = query, group.slide, rows_windows
+        self._beyond = 0
+        """How long after the newest row windows may end that are emitted at the end of the streams."""
+        if group.slide is not None and group.slide.gap:
+            self._beyond = max(s.window.size for s in query.sources if s.window.kind is WindowKind.RANGE)
         self._clusters = clusters
         self._grouping = Grouping(query, errors, partial, tuning, clusters)
         self._out: list[pa.RecordBatch] = []
@@ -196,13 +200,13 @@ class GroupResults:
 
     def advance(self, watermark: int) -> None:
         if self._slide is not None:
-            self._emit((watermark - 1) // self._slide * self._slide)
+            self._emit(self._slide.last_upto(watermark - 1))
 
     def end(self, latest: int | None) -> None:
         if self._slide is None:
             self._out += self._grouping.emit(0)
         elif latest is not None:
-            self._emit(-(-latest // self._slide) * self._slide)
+            self._emit(self._slide.first_from(latest + self._beyond))
 
     def _emit(self, upto: int) -> None:
         while self._waiting and (at := min(int(w.first.min()) for w in self._waiting)) <= upto:
@@ -225,7 +229,7 @@ class GroupResults:
         if not alive.any():
             return None
         rest = waiting if alive.all() else waiting.only(alive)
-        return _WaitingTuples(rest.values, np.maximum(rest.first, at + self._slide), rest.last, rest.places)
+        return _WaitingTuples(rest.values, np.maximum(rest.first, at + self._slide.step), rest.last, rest.places)
 
     def drain(self) -> list[pa.RecordBatch]:
         out, self._out = self._out, []
@@ -257,7 +261,7 @@ class GroupResults:
 
     @property
     def next(self) -> int | None:
-        return None if self._slide is None else max(self._grouping.next * self._slide, -FOREVER)
+        return None if self._slide is None else max(self._slide.at(self._grouping.next), -FOREVER)
 
     def small_state(self) -> tuple[int | None, Named]:
         next, panes = self._grouping.small_state()

@@ -13,6 +13,7 @@ The snapshot of a slot for another process is composed of their snapshots (snaps
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -49,6 +50,7 @@ from eddyline.plan.preference import Preference
 from eddyline.plan.spill_axis import spill_axis
 from eddyline.plan.tree import Tree
 from eddyline.routing.decisions import Decision
+from eddyline.routing.eddy import nothing
 from eddyline.routing.packet import Packet
 from eddyline.settings import Settings
 from eddyline.spill.accounts import TABLE, GroupAccounts, Spillable, Table
@@ -231,6 +233,15 @@ class Slot:
         """Take rows of a stream or, before the first batch, of a table."""
         with self._meter.counted():
             self.input.feed(stream, batch)
+
+    def watch(self, pulse: Callable[[float], None] | None) -> None:
+        """In this batch `pulse` gets the share of the rows that are taken in, often; None: nothing does."""
+        executor = self.executor
+        executor.taken = 0.0
+        executor.eddy.pulse = nothing if pulse is None else functools.partial(self._beat, pulse)
+
+    def _beat(self, pulse: Callable[[float], None]) -> None:
+        pulse(self.executor.taken)
 
     def receive(self, shipment: Shipment) -> None:
         """Take a shipment from the split."""

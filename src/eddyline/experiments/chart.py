@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eddyline.errors import JobError
+from eddyline.extras import install
 
-MISSING = "a PNG needs matplotlib, which is not installed: pip install 'eddyline[plots]'"
+MISSING = f"a PNG needs matplotlib, which is not installed: {install('plots')}"
 _INCHES, _DOTS = (7.6, 4.6), 80
 _COLOURS = 10
 """matplotlib repeats its colours after so many lines."""

@@ -13,7 +13,7 @@ which few rows of b and c match:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -29,6 +29,7 @@ from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.errors import InternalError
 from eddyline.protocol.adapted import Adapted, AfterBatch
 from eddyline.protocol.balancer import Balancer
+from eddyline.protocol.record import Record
 from eddyline.protocol.ways import ways_of
 from eddyline.settings import Settings
 
@@ -144,20 +145,30 @@ class SlotRun:
         return float(np.interp(seconds, ends, np.cumsum([0, *(batch.results for batch in self.batches)])))
 
 
+Load = Callable[[Record], float]
+"""The CPU seconds of a slot's turn by which groups move."""
+
+
+def measured(record: Record) -> float:
+    """Those that the slot measured."""
+    return record.cpu
+
+
 class _Elapsed:
     """A placer that lets the balancer's time go on by how long batches take."""
 
-    def __init__(self) -> None:
-        self._now = 0.0
+    def __init__(self, load: Load) -> None:
+        self._now, self._load = 0.0, load
         self.balancer: Balancer | None = None
 
     def __call__(self) -> float:
         return self._now
 
     def place(self, so_far: Adapted, after: AfterBatch) -> Adapted:
-        self._now += max(record.cpu for record in after.slots)
+        records = [replace(record, cpu=self._load(record)) for record in after.slots]
+        self._now += max(record.cpu for record in records)
         assert self.balancer is not None
-        return self.balancer(so_far, after)
+        return self.balancer(so_far, replace(after, records=records))
 
 
 def uneven() -> SlotMap:
@@ -166,7 +177,7 @@ def uneven() -> SlotMap:
     return SlotMap.of(SLOTS, np.where(groups < HEAVY * GROUPS, 0, 1 + groups % (SLOTS - 1)))
 
 
-def run(join: SlotJoin, side: Side, rebalance_at: int | None = None) -> SlotRun:
+def run(join: SlotJoin, side: Side, rebalance_at: int | None = None, load: Load = measured) -> SlotRun:
     """Run a side over all batches. With `rebalance_at`, groups do not move before that batch."""
     data = join.data
     tuning: Tuning = replace(DEFAULT, optimizer=_OPTIMIZER)
@@ -175,7 +186,7 @@ def run(join: SlotJoin, side: Side, rebalance_at: int | None = None) -> SlotRun:
     done = list[SlotBatch]()
     with SteppedJob(join.query(data), settings, ScriptedMap(uneven()), tuning=tuning) as job:
         job.batch([])
-        elapsed = _Elapsed()
+        elapsed = _Elapsed(load)
         elapsed.balancer = Balancer(None, elapsed, _MANAGER, ways=ways_of(job.home))
         job.place_by(ScriptedMap())
         before = job.commit.next_map
@@ -193,10 +204,10 @@ def run(join: SlotJoin, side: Side, rebalance_at: int | None = None) -> SlotRun:
 
 
 def compared(
-    join: SlotJoin, sides: Sequence[Side], rounds: int, rebalance_at: int | None = None
+    join: SlotJoin, sides: Sequence[Side], rounds: int, rebalance_at: int | None = None, load: Load = measured
 ) -> list[list[SlotRun]]:
     """The runs of each round, in which the sides take turns. InternalError if their results differ."""
-    found = [[run(join, side, rebalance_at) for side in sides] for _ in range(rounds)]
+    found = [[run(join, side, rebalance_at, load) for side in sides] for _ in range(rounds)]
     if len({one.digest for of_round in found for one in of_round}) != 1:
         raise InternalError("the sides have other results")
     return found

@@ -8,9 +8,11 @@ types name the file, and it says itself what it holds.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from typing import Any
 
+from numba.core import caching
 from numba.core.caching import IndexDataCacheFile
 
 
@@ -19,7 +21,8 @@ class CompiledFiles(IndexDataCacheFile):  # type: ignore[misc]
 
     def save(self, key: Any, data: Any) -> None:
         """Keep code for these types of arguments and this processor; the file is replaced as a whole."""
-        self._save_data(self._file(key), (self._origin(key), data))
+        with contextlib.suppress(OSError):  # the next process compiles it again
+            self._save_data(self._file(key), (self._origin(key), data))
 
     def load(self, key: Any) -> Any:
         """That code, or None if there is none or if it is of another version of the kernel or of Numba."""
@@ -37,3 +40,23 @@ class CompiledFiles(IndexDataCacheFile):  # type: ignore[misc]
         digest = hashlib.sha256(repr((types, processor)).encode()).digest()
         name: str = self._data_name(int.from_bytes(digest[:8], "big"))
         return name
+
+
+def use_read_only_folders() -> None:
+    """Let Numba take a kernel's folder even if it cannot write there; it would refuse to compile. Files that are there
+    are used, `save` does nothing."""
+    caching.CompileResultCacheImpl._locator_classes = [
+        *caching.CompileResultCacheImpl._locator_classes,
+        _InCacheFolder,
+        _BesideSource,
+    ]
+
+
+class _InCacheFolder(caching.UserProvidedCacheLocator):  # type: ignore[misc]
+    def ensure_cache_path(self) -> None:
+        """The folder need not be writable."""
+
+
+class _BesideSource(caching.InTreeCacheLocator):  # type: ignore[misc]
+    def ensure_cache_path(self) -> None:
+        """The folder need not be writable."""

@@ -9,11 +9,12 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from eddyline.kernels.cache import choose_folder
+from eddyline.kernels.cache import choose_folder, is_filled
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-choose_folder()
+_kept = choose_folder() or is_filled()
+"""Whether compiled kernels are kept on disk, or at least found there."""
 # Otherwise Numba, where colorama is installed, writes to the terminal when the process ends.
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 
@@ -23,23 +24,27 @@ from llvmlite import ir  # noqa: E402
 from numba.core.cgutils import get_or_insert_function  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
-from eddyline.kernels.compiled import CompiledFiles  # noqa: E402
+from eddyline.kernels.compiled import CompiledFiles, use_read_only_folders  # noqa: E402
+
+use_read_only_folders()
 
 
 def kernel(function: _F) -> _F:
     """Compile a function on its first call with given argument types. Read-only arrays and arrays with gaps are types
     of their own: passing one compiles the function again, which takes seconds."""
-    compiled: _F = numba.njit(cache=True, nogil=True, boundscheck=False)(function)
+    compiled: _F = numba.njit(cache=_kept, nogil=True, boundscheck=False)(function)
     return _cached(compiled)
 
 
 def inlined(function: _F) -> _F:
     """A helper that disappears into the kernels that call it."""
-    compiled: _F = numba.njit(cache=True, nogil=True, boundscheck=False, inline="always")(function)
+    compiled: _F = numba.njit(cache=_kept, nogil=True, boundscheck=False, inline="always")(function)
     return _cached(compiled)
 
 
 def _cached(compiled: _F) -> _F:
+    if not _kept:
+        return compiled
     cache: Any = compiled._cache  # type: ignore[attr-defined]
     cache._cache_file = CompiledFiles(
         cache.cache_path, cache._impl.filename_base, cache._impl.locator.get_source_stamp()

@@ -17,6 +17,7 @@ from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Aggregate, Expr, SourceColumn, columns_of
 from eddyline.bound.functions import call
 from eddyline.bound.model import BoundQuery, BoundSource, BoundStream, GroupBy, Output, Window, WindowKind
+from eddyline.bound.slide import Slide
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree
 from eddyline.routing.packet import Packet, started
@@ -65,6 +66,6 @@ def _query() -> BoundQuery:
     window = Window(WindowKind.RANGE, _SECOND)
     keys = [SourceColumn(source, "k", pa.int64()) for source in (0, 1)]
     added = Aggregate("SUM", SourceColumn(0, "v", pa.int64()), False, pa.int64())
-    group = GroupBy((SourceColumn(1, "v", pa.int64()),), (added,), None, _SECOND)
+    group = GroupBy((SourceColumn(1, "v", pa.int64()),), (added,), None, Slide(_SECOND))
     sources = tuple(BoundSource(alias, stream, window) for alias in ("a", "b"))
     return BoundQuery(sources, (call("=", keys),), (Output("s", added),), group)

@@ -41,7 +41,7 @@ def grouping_load(
         return None
     group = query.group
     assert group is not None and group.slide is not None
-    slide = group.slide / MICROS
+    slide = group.slide.step / MICROS
     lives = [s.window.size / MICROS if s.window.kind is WindowKind.RANGE else 0.0 for s in query.sources]
     streams = [not s.stream.is_table for s in query.sources]
 

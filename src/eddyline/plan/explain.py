@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from eddyline.bound.expr import Aggregate, Call, Expr, Literal, SourceColumn
 from eddyline.bound.model import BoundQuery, Window, WindowKind
+from eddyline.bound.slide import Slide
 from eddyline.cql.units import duration_text
 from eddyline.plan import sharing
 from eddyline.plan.bindings import IndexBinding, index_bindings
@@ -135,16 +136,29 @@ def _endless(plan: Plan, source: int) -> bool:
 def _source(query: BoundQuery, number: int) -> str:
     source = query.sources[number]
     stream = source.stream
-    return f"table {stream.name}" if stream.is_table else f"stream {stream.name}, {window_text(source.window)}"
+    return f"table {stream.name}" if stream.is_table else f"stream {stream.name}, {window_text(query, source.window)}"
 
 
-def window_text(window: Window) -> str:
+def window_text(query: BoundQuery, window: Window) -> str:
     """A window, as a script has it."""
+    slide = None if query.group is None else query.group.slide
+    if window.kind is WindowKind.RANGE and slide is not None and slide.gap:
+        return _borrowed_text(slide, window)
     return {
         WindowKind.RANGE: f"RANGE {duration_text(window.size)}",
         WindowKind.ROWS: f"ROWS {window.size}",
         WindowKind.UNBOUNDED: "unbounded",
     }[window.kind]
+
+
+def _borrowed_text(slide: Slide, window: Window) -> str:
+    kind = "HOP" if window.pieces is None else "CUMULATE"
+    lengths = f"{kind} {duration_text(slide.step)}, {duration_text(window.size)}"
+    if window.size == slide.step:
+        lengths = f"TUMBLE {duration_text(window.size)}"
+    begins = window.pieces or slide
+    offset = (begins.end_of(begins.origin) - window.size) % begins.step
+    return lengths + (f" OFFSET {duration_text(offset)}" if offset else "")
 
 
 def access_lines(query: BoundQuery) -> list[str]:
@@ -299,7 +313,7 @@ def _grouping(query: BoundQuery) -> str:
     group = query.group
     assert group is not None
     keys = ", ".join(text(k, query) for k in group.keys) or "one group"
-    when = "once, at the end" if group.slide is None else f"every {duration_text(group.slide)}"
+    when = "once, at the end" if group.slide is None else f"every {duration_text(group.slide.step)}"
     return f"group by {keys}: {', '.join(text(a, query) for a in group.aggregates) or 'no aggregate'}, {when}"
 
 
@@ -321,11 +335,13 @@ def text(expr: Expr, query: BoundQuery) -> str:
 
 def _call_text(expr: Call, query: BoundQuery) -> str:
     args = [text(a, query) for a in expr.args]
-    if expr.name in _INFIX and len(args) == 2:
+    if expr.name in _INFIX and len(args) > 1:
         sides = [
             f"({a})" if isinstance(e, Call) and e.name in _INFIX else a for a, e in zip(args, expr.args, strict=True)
         ]
-        return f"{sides[0]} {expr.name.upper()} {sides[1]}"
+        return f" {expr.name.upper()} ".join(sides)
+    if expr.name == "in":
+        return f"{args[0]} IN ({', '.join([*([expr.variant] if expr.variant else []), *args[1:]])})"
     if expr.name in ("is null", "is not null"):
         return f"{args[0]} {expr.name.upper()}"
     if expr.name == "cast":

@@ -39,7 +39,7 @@ from eddyline.settings import Settings
 from eddyline.state.arena import Arena
 from eddyline.state.log.sealed import sealed, unsealed
 
-LAYOUT = 9
+LAYOUT = 10
 """The version of columns, tables and files in the arena. Raise it when their layout or the meaning of a number
 changes."""
 

@@ -12,7 +12,7 @@ from eddyline.counts import Counts
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.watermarks import Advanced, Reached
 from eddyline.protocol.ledger import Ledger, Moves
-from eddyline.protocol.outlet import Staged
+from eddyline.protocol.outlet import Staged, Written
 
 
 @dataclass(frozen=True)
@@ -70,3 +70,6 @@ class Commit:
     """What the distribution manager remembers; results do not depend on it."""
     owed: tuple[Staged, ...] = ()
     """Staged results of the batch for sinks that get them after the commit; perhaps they have them already."""
+    written: tuple[Written, ...] | None = None
+    """The newest batch before this one that such sinks got; a sink that has another one has it from another run. None
+    if an earlier version wrote a commit of this job."""

@@ -39,7 +39,7 @@ from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
 from eddyline.protocol.home import Home
 from eddyline.protocol.ledger import Ledger, Moves
-from eddyline.protocol.outlet import Outlet, Staged
+from eddyline.protocol.outlet import Outlet, Staged, Written
 from eddyline.protocol.record import COMBINED, Record
 
 KEPT = 2
@@ -75,8 +75,8 @@ class Deliverer(Protocol):
     def outlets(self) -> Collection[Outlet]:
         """The outlets whose rows go to such sinks."""
 
-    def deliver(self, batch: int, owed: Mapping[Outlet, Sequence[str]]) -> None:
-        """Give these staged files, by outlet, as the results of a committed batch, which may come again."""
+    def deliver(self, commit: Commit) -> None:
+        """Give the staged files that a commit names to their sinks; a commit may come again."""
 
 
 class NoDeliverer:
@@ -84,7 +84,7 @@ class NoDeliverer:
 
     outlets: Collection[Outlet] = ()
 
-    def deliver(self, batch: int, owed: Mapping[Outlet, Sequence[str]]) -> None:
+    def deliver(self, commit: Commit) -> None:
         """There is nothing to deliver."""
 
 
@@ -244,6 +244,7 @@ class Coordinator:
             attempts={r.slot: r.attempt for r in records if r.attempt},
             balance=balance,
             owed=tuple(Staged(outlet, tuple(files)) for outlet, files in owed.items()),
+            written=_written(last),
         )
         self._checkpoint.expect(commit.batch)
         reach("before publish")
@@ -260,7 +261,7 @@ class Coordinator:
         return counts
 
     def _deliver(self, commit: Commit) -> None:
-        self._deliverer.deliver(commit.batch, {staged.outlet: staged.files for staged in commit.owed})
+        self._deliverer.deliver(commit)
 
     def _maps(self) -> tuple[SlotMap | None, SlotMap | None]:
         """The slot of each group in the last batch and in the next one. A run that begins with another number of slots
@@ -291,6 +292,16 @@ class Coordinator:
         files = [f for f in self.commit.log if f.name not in gone]
         files += [r.log for r in records if r.log is not None]
         return tuple(f for f in files if _needed(f, horizon))
+
+
+def _written(last: Commit) -> tuple[Written, ...] | None:
+    """What sinks have that get rows after the commit, as soon as they have those of this commit."""
+    if last.batch < 0:
+        return ()
+    if last.written is None:
+        return None
+    now = {staged.outlet: Written(staged.outlet, last.batch, last.history) for staged in last.owed}
+    return tuple({**{written.outlet: written for written in last.written}, **now}.values())
 
 
 def _needed(file: LogFile, horizon: Mapping[str, int]) -> bool:

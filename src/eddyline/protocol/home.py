@@ -164,6 +164,8 @@ class Home:
         self.log = Log(checkpoint, self.split, self._axis, tuning.state)
         self.watch_sweep: Callable[[float], None] = lambda share: None
         """Called when this share of the groups to sweep is swept in a slot."""
+        self.pulse: Callable[[float], None] | None = None
+        """Called often during a turn, with the share of its rows that the slot has taken in."""
         self.keeper: Keeper = (
             MemoryKeeper(self._make)
             if arenas is None

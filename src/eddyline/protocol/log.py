@@ -43,9 +43,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LogMeta:
-    """The metadata of a segment of the log: which slot wrote it."""
+    """The metadata of a segment of the log; its label has the batch and the attempt that wrote it."""
 
     slot: int
+    since: int = 0
+    """The oldest batch whose rows it has: its own, or that of a segment that it has merged."""
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,11 @@ class Log:
         made = parts()
         if (first := next(made, None)) is None:
             return None
-        size = self._checkpoint.store.write_all(f"{LOG}/{name}", written(chain([first], made), LogMeta(slot)))
-        return LogFile(f"{LOG}/{name}", slot, kept.rows, kept.newest, size)
+        since = min([int(name.partition("-")[0]), *(segment.meta(LogMeta).since for segment in segments)])
+        name = f"{LOG}/{name}"
+        data = written(chain([first], made), LogMeta(slot, since), self._checkpoint.files.label(name))
+        size = self._checkpoint.store.write_all(name, data)  # counts what is kept
+        return LogFile(name, slot, kept.rows, kept.newest, size)
 
     def _section(self, stream: str, some: GroupedRows) -> SegmentPart:
         """Rows in the order of groups."""

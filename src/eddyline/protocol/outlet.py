@@ -33,3 +33,12 @@ class Staged:
 
     outlet: Outlet
     files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Written:
+    """The newest batch that had rows for an outlet, and the history of the job up to it."""
+
+    outlet: Outlet
+    batch: int
+    history: str

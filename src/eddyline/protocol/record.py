@@ -44,6 +44,8 @@ class Record:
     """CPU seconds that the slot took for the rows of the batch."""
     rows_in: int = 0
     """Rows that came to the slot."""
+    bytes_in: int = 0
+    """The bytes of these rows."""
     held: StateSize = field(default_factory=StateSize)
     """The size of the state at the end of the turn, before expired rows are released."""
     waiting: int = 0

@@ -29,8 +29,9 @@ def write_small(home: Home, slot: Slot, number: int, name: str) -> str:
     for section, batch in batches:
         sections.setdefault(section, []).append(batch)
     meta = SmallMeta(number, numbers)
-    home.checkpoint.store.write(f"{SMALL}/{name}", *written([SegmentPart(*item) for item in sections.items()], meta))
-    return f"{SMALL}/{name}"
+    name, parts = f"{SMALL}/{name}", [SegmentPart(*item) for item in sections.items()]
+    home.checkpoint.store.write_all(name, written(parts, meta, home.checkpoint.files.label(name)))
+    return name
 
 
 def restore_small(home: Home, slot: Slot, number: int, files: Sequence[str]) -> None:

@@ -84,6 +84,7 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
     slot.pressure = decision.pressure
     slot.prefer(decision.preference, is_new=decision.preference.since == decision.batch)
     slot.replan()
+    slot.watch(home.pulse)
     shipments: list[Shipment] = []
     logged: dict[str, list[pa.RecordBatch]] = {}
     staged: dict[Outlet, list[str]] = {}
@@ -154,6 +155,7 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
         course=slot.executor.course,
         cpu=slot.cpu,
         rows_in=sum(shipment.batch.num_rows for shipment in shipments),
+        bytes_in=sum(shipment.batch.nbytes for shipment in shipments),
         held=StateSize(slot.peak_rows, slot.peak_bytes),
         waiting=0 if decision.kind == "end" else slot.waiting,
         attempt=attempt,

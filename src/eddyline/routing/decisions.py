@@ -29,10 +29,22 @@ class Decision:
     about: str = ""
     """A name of what it changes; empty if no verdict will come."""
     paid: bool | None = None
+    subject: str = ""
+    """Of a change of route: the tuples that take it, by the aliases of their sources."""
+    before: tuple[str, ...] = ()
+    """Of a change of route: the remaining steps in their old order, by alias or text of a selection."""
+    after: tuple[str, ...] = ()
+    """The same steps in their new order."""
 
     def of_slot(self, slot: int) -> Decision:
         """The decision with the number of its slot, also in its text."""
         return replace(self, slot=slot, what=f"slot {slot}: {self.what}")
+
+    def cut(self, letters: int) -> Decision:
+        """The decision with no text longer than this."""
+        before, after = (tuple(step[:letters] for step in steps) for steps in (self.before, self.after))
+        what, why, subject = self.what[:letters], self.why[:letters], self.subject[:letters]
+        return replace(self, what=what, why=why, subject=subject, before=before, after=after)
 
 
 class DecisionLog:

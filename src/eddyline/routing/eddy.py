@@ -60,6 +60,10 @@ class EddySnapshot(Snapshot, frozen=True):
     learned: Learned | None
 
 
+def nothing() -> None:
+    """What an eddy calls if nobody watches it."""
+
+
 class Eddy:
     """Routes packets through the SteMs and selections of one plan."""
 
@@ -83,6 +87,9 @@ class Eddy:
         self._output, self.clock, self.tuning, self.tracked = output, clock, tuning, tracked
         self._asker = asker
         self._check, self._reroute_every = settings.check, settings.reroute_every
+        self.pulse: Callable[[], None] = nothing
+        """Called for each packet and each piece of its output. An error that it raises leaves the slot in the middle of
+        a batch."""
         self.work, self.decisions = Work(tuning), DecisionLog()
         self.number = 0
         """The number of tuples built so far. The number at its build decides which others a tuple may match."""
@@ -198,6 +205,7 @@ class Eddy:
     def _serve(self, queue: MetaQueue) -> None:
         """Let one packet of a queue take the step in the routing arrays, after a sample of it was shown to all
         steps."""
+        self.pulse()
         entry = queue.entry
         packet = self.scheduler.take(queue, self._router.about(entry))
         if self._check:
@@ -228,6 +236,7 @@ class Eddy:
         for piece in pieces:
             seconds += clock() - begin
             produced += piece.size
+            self.pulse()
             self._queue(piece, self.scheduler.put)
             begin = clock()
         seconds += clock() - begin

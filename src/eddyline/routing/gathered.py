@@ -83,7 +83,7 @@ def snapshot(turn: Report) -> TurnReport | None:
         ),
         tuple(queues[:QUEUES]),
         counts,
-        tuple(replace(d, what=d.what[:LETTERS], why=d.why[:LETTERS]) for d in turn.decisions[-DECISIONS:]),
+        tuple(d.cut(LETTERS) for d in turn.decisions[-DECISIONS:]),
         turn.rows,
         turn.input_batch,
     )

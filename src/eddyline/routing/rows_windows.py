@@ -22,6 +22,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from eddyline.bound.slide import Slide
 from eddyline.codec import Snapshot
 from eddyline.plan.bounds import FOREVER
 from eddyline.state.arena import Arena
@@ -71,7 +72,7 @@ class RowsWindow:
     """The times of every row of a source with a ROWS window of `size` rows. With `slide` it is also asked for slide
     boundaries that the watermark has passed."""
 
-    def __init__(self, arena: Arena, size: int, slide: int | None = None) -> None:
+    def __init__(self, arena: Arena, size: int, slide: Slide | None = None) -> None:
         self.size, self._slide = size, slide
         self._times = Column(arena, "i8")
         self._base = self._committed_rows = self._to_recount = 0
@@ -125,7 +126,7 @@ class RowsWindow:
         known = known[: int(np.searchsorted(known, watermark))]
         times, rows = np.array(self._passed or ((-FOREVER, self._base),), np.int64).T
         times, rows = np.append(times, known), np.append(rows, self._base + 1 + np.arange(known.size))
-        times = np.minimum(-(-times // self._slide) * self._slide, watermark - 1)
+        times = np.minimum(self._slide.first_from(times), watermark - 1)
         last = np.append(times[1:] != times[:-1], True) & np.append(times[1:] >= next, True)
         return tuple(zip(times[last].tolist(), rows[last].tolist(), strict=True))
 

@@ -13,6 +13,7 @@ from eddyline.bound.model import AccessMethod
 from eddyline.cql.declaration import Declaration, DeclaredMethod
 from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError
+from eddyline.extras import install
 from eddyline.runtime.options import Options
 from eddyline.runtime.sinks.files import writes_files
 from eddyline.runtime.sinks.sink import Sink
@@ -61,7 +62,7 @@ def open_source(declaration: Declaration, seed: int, follow: bool = False, check
         try:
             from eddyline.runtime.sources.redis_stream import RedisStream
         except ModuleNotFoundError as error:
-            raise SettingError(f"redis-stream needs valkey-py ({error}); type: pip install 'eddyline[redis]'") from None
+            raise SettingError(f"redis-stream needs valkey-py ({error}); type: {install('redis')}") from None
         return RedisStream(declaration, follow and declaration.kind == "STREAM")
     if format_ == "kafka":
         from eddyline.runtime.kafka_client import check_installed
@@ -162,7 +163,7 @@ def _result_table(declaration: Declaration, options: Options, schema: pa.Schema)
         module = import_module(f"eddyline.runtime.sinks.{declaration.format}")
     except ModuleNotFoundError as error:
         raise SettingError(
-            f"a sink in {declaration.format} needs {library} ({error}); type: pip install 'eddyline[{extra}]'", "format"
+            f"a sink in {declaration.format} needs {library} ({error}); type: {install(extra)}", "format"
         ) from None
     table: ResultTable = module.open_table(options, declaration.partition_by, schema)
     return table

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eddyline.errors import SettingError
+from eddyline.extras import install
 from eddyline.runtime.options import Options
 from eddyline.runtime.secrets import secret
 
@@ -70,6 +71,4 @@ def check_installed(format_: str = "kafka") -> None:
     try:
         import confluent_kafka  # noqa: F401
     except ModuleNotFoundError as error:
-        raise SettingError(
-            f"{format_} needs confluent-kafka ({error}); type: pip install 'eddyline[kafka]'", "format"
-        ) from None
+        raise SettingError(f"{format_} needs confluent-kafka ({error}); type: {install('kafka')}", "format") from None

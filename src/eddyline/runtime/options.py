@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from eddyline.cql.declaration import Declaration
@@ -84,6 +84,19 @@ class Options:
             raise self._wrong(key, f"is a whole number of at least {least}, not '{value}'")
         return int(value)
 
+    def seconds(self, key: str, default: str) -> float:
+        """A length of time that is not 0, in seconds: '500 ms', or a number of seconds.
+
+        >>> Options("x", {"timeout": "1.5"}).seconds("timeout", "1 minute")
+        1.5
+        """
+        number = self.text(key, default).strip()
+        is_number = number.isascii() and number.replace(".", "", 1).isdecimal()
+        micros = duration(f"{number} s" if is_number else number, f"option {key}")
+        if not micros:
+            raise self._wrong(key, "must be more than 0")
+        return micros / 1e6
+
     def char(self, key: str, default: str) -> str:
         """One character, or nothing."""
         value = self.text(key, default)
@@ -92,7 +105,7 @@ class Options:
             raise self._wrong(key, f"is one character, not '{value}'")
         return value
 
-    def prefixed(self, names: Sequence[str]) -> dict[str, str]:
+    def prefixed(self, names: Collection[str]) -> dict[str, str]:
         """Takes every option `NAME.something` whose NAME is one of `names` (lower case)."""
         found = {key: value for key, value in self._left.items() if key.rpartition(".")[0] in names}
         for key in found:
@@ -125,7 +138,10 @@ def duration(text: str, what: str) -> int:
     for number, unit in parts_of(text.strip()) or [("", "")]:
         value = amount(number, unit) if unit and unit not in MONTHS else None
         if value is None or value < 0:
-            raise SettingError(f"{what} is a length of time such as '2 s' or '1 minute 30 s', not '{text.strip()}'")
+            raise SettingError(
+                f"{what} is a length of time such as '2 s' or '1 minute 30 s', not '{text.strip()}'",
+                what.lower() if what.startswith("option ") else "",
+            )
         total += value
     return total
 

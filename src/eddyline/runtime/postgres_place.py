@@ -9,6 +9,13 @@ from eddyline.errors import SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.secrets import secret
 
+SESSION = (
+    "SET TimeZone TO 'UTC'; SET DateStyle TO 'ISO'; SET IntervalStyle TO 'postgres'; SET extra_float_digits TO 1;"
+    " SET bytea_output TO 'hex'; SET lc_monetary TO 'C'; SET xmlbinary TO 'base64'"
+)
+"""What every session sets first: all settings of a server, a role or a client that change the text of a value. The
+encoding, which messages need before that, is in `conninfo_of`."""
+
 
 def conninfo_of(options: Options) -> str:
     """What the client connects with, by `url_env` or `url`; SettingError if it is no address, or `url` has a
@@ -27,4 +34,4 @@ def conninfo_of(options: Options) -> str:
         raise SettingError(f"{which} has an @ in the user or the password; write %40 in its place")
     if url and found.get("password"):
         raise SettingError("option url must not have a password; put the URL in an environment variable: url_env")
-    return make_conninfo(where)
+    return make_conninfo(where, client_encoding="UTF8")

@@ -11,38 +11,36 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from itertools import chain
 
-from eddyline.cql.declaration import Declaration
+from eddyline.cql.declaration import Declaration, place_of_option
+from eddyline.cql.secret_text import has_secret, is_secret_key
 from eddyline.errors import SettingError
 
 ENDING = "_env"
-_PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*:[^/?#]*@")
-"""A URL with a password."""
-_KEY = re.compile(r"secret|password|(token|credential|connection_string|authorization|(account|access|sas|api)_key)$")
-"""The end of a key whose value is a secret, with _ for -."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_no_secret(declaration: Declaration) -> None:
-    """SettingError for options that hold a secret themselves: a password in a URL, or a value in place of the name of a
-    variable. Neither the message nor a place shows the value."""
-    given = [declaration.options, *(method.options for method in declaration.methods)]
-    for key, value in chain.from_iterable(options.items() for options in given):
+    """SettingError for an option that holds a secret itself (cql/secret_text.py), or a value in place of the name of a
+    variable. The message does not have the value."""
+    _check(declaration, declaration.options, {key: f"option {key}" for key in declaration.options})
+    for number, method in enumerate(declaration.methods):
+        _check(declaration, method.options, {key: place_of_option(number, key) for key in method.options})
+
+
+def _check(declaration: Declaration, options: Mapping[str, str], places: Mapping[str, str]) -> None:
+    for key, value in options.items():
         written = f"{declaration.kind.lower()} {declaration.name}: option {declaration.spelled.get(key, key)}"
-        if key.endswith(ENDING) and not _NAME.fullmatch(value):
-            raise SettingError(
-                f"{written} is the name of an environment variable, as in {key} 'MY_SECRET', not its value"
-            )
-        if _KEY.search(key.rpartition(".")[2].replace("-", "_")) and not key.endswith(ENDING):
-            raise SettingError(
-                f"{written} looks like a secret; put the value in an environment variable and write {key}{ENDING}"
-            )
-        if _PASSWORD.match(value):
-            raise SettingError(
-                f"{written} must not have a password; put the value in an environment variable and write"
-                f" {key}{ENDING} and its name"
-            )
+        if key.endswith(ENDING):
+            if not _NAME.fullmatch(value):
+                name = f"is the name of an environment variable, as in {key} 'MY_SECRET', not its value"
+                raise SettingError(f"{written} {name}", places[key])
+        elif is_secret_key(key):
+            advice = f"put the value in an environment variable and write {key}{ENDING} and its name"
+            raise SettingError(f"{written} looks like a secret; {advice}", places[key])
+        elif has_secret(value):
+            advice = f"put it in an environment variable, and the name into an option that ends in {ENDING}"
+            raise SettingError(f"{written} must not have a password, a token or a key; {advice}", places[key])
 
 
 def secret(option: str, variable: str) -> str:

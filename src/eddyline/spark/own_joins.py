@@ -1,4 +1,4 @@
-"""The same join by Spark's own stream-stream joins, for the comparison in benchmarks and in the demo.
+"""The same join by Spark's own stream-stream joins, for the comparison in benchmarks.
 
 Spark allows one event-time column after a join. So before the next join, the times of all streams but the last become
 numbers, with the window as a condition on them: the results and the kept state are the same.
@@ -57,11 +57,8 @@ def topics_of(servers: str, topics: Mapping[str, tuple[str, str]]) -> ReadStream
     return read
 
 
-def run(
-    spark: SparkSession, join: OwnJoin, out: str, each_batch: int, stop: Callable[[], bool] = lambda: False
-) -> tuple[float, int]:
-    """Run the join over all rows, or until `stop()` is true; returns the seconds after the warm-up batches, and the
-    rows read in them."""
+def run(spark: SparkSession, join: OwnJoin, out: str, each_batch: int) -> tuple[float, int]:
+    """Run the join over all rows; returns the seconds after the warm-up batches, and the rows read in them."""
     checkpoint = tempfile.mkdtemp(prefix="eddyline-own-joins-")
     spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)  # the default is 200
     try:
@@ -73,9 +70,7 @@ def run(
             .trigger(availableNow=True)
             .start()
         )
-        while not query.awaitTermination(1):
-            if stop():
-                query.stop()
+        query.awaitTermination()
         progress = [p for p in query.recentProgress if p["numInputRows"]]
         warm = progress[1:] if len(progress) > 2 else progress
         return sum(p["batchDuration"] for p in warm) / 1000, sum(p["numInputRows"] for p in warm)

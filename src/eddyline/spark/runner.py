@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from eddyline.counts import Counts
-from eddyline.errors import EddylineError, SettingError
+from eddyline.errors import EddylineError, JobError
 from eddyline.faults import reach
 from eddyline.optimizer.pressure import Pressure
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
@@ -39,12 +39,13 @@ from eddyline.protocol.resizer import Cores
 from eddyline.runtime.reporting.metrics import Metrics
 from eddyline.runtime.reporting.reporter import Reporter
 from eddyline.runtime.reporting.summary import Course, Progress, Summary
-from eddyline.runtime.running.batch_size import BatchSize
-from eddyline.runtime.running.check import check_estimates, flushes
+from eddyline.runtime.running.batch_size import BatchSize, SizeLimits
+from eddyline.runtime.running.check import check_estimates, check_is_of_spark, flushes
 from eddyline.runtime.running.checkpointed_job import CheckpointedJob
 from eddyline.runtime.running.handed_over import hand_over
-from eddyline.runtime.running.job import Job, JobInput
-from eddyline.runtime.running.memory_share import with_memory
+from eddyline.runtime.running.job import Job, JobInput, check_same
+from eddyline.runtime.running.memory_share import usable_memory, with_memory
+from eddyline.runtime.running.without_effect import RunKind, notes_of
 from eddyline.runtime.sinks.sink import TakesBatches
 from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.settings import Settings
@@ -62,10 +63,17 @@ from eddyline.spark.still_frames import StillFrame, hand_over_frame
 from eddyline.spark.sweep_share import looking
 from eddyline.spark.tasks import RECORD_DDL, Task, combine_task, split_task, sweep_task, turn_task
 from eddyline.state.arena import placed
-from eddyline.state.own_folder import ARENAS, OwnFolder, host_memory, own_name
+from eddyline.state.own_folder import ARENAS, OwnFolder, host_memory, is_own, own_name
 
-FIRST_ROWS, MOST_ROWS = 1 << 19, 1 << 22
-"""The rows of the first batch, and the most rows of a batch: a batch has a fixed cost of some tenths of a second."""
+BATCH_BYTES, HOST_SHARE = 1 << 29, 32
+"""The most bytes of the rows of a batch; and the share of this host's memory (a 32nd), if that is less."""
+
+
+def size_limits() -> SizeLimits:
+    """The limits of batches on Spark: a batch has a fixed cost of some tenths of a second to a second."""
+    nbytes = min(BATCH_BYTES, usable_memory() // HOST_SHARE)
+    return SizeLimits(first=1 << 19, live=1 << 22, most=1 << 24, nbytes=nbytes, patience=10.0, step=8.0)
+
 
 STARTS = 3
 """How often a query is tried. Spark waits ten seconds for a Python process to start, and no setting changes that."""
@@ -90,10 +98,12 @@ class SparkRunner:
         functions: str = "",
         stay: bool = True,
         cores: Cores | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """`turn` is the task of a slot; a benchmark may pass a task that does less. User functions are in `modules`,
         given by name or by path, or in `functions` (spark/functions.py). With `stay`, slots stay on their executors.
-        With slots=auto the number of slots follows `cores`: those of all executors, if they are not on this host."""
+        With slots=auto the number of slots follows `cores`: those of all executors, if they are not on this host.
+        `clock` counts the seconds of the run; `began` is its reading when start-up began."""
         self._flushes = flushes(settings, checkpoint is not None)
         self._turn = turn
         slots = settings.slots or spark.sparkContext.defaultParallelism
@@ -105,7 +115,7 @@ class SparkRunner:
         self._job, self._settings, self._spark, self._follow = job, settings, spark, follow
         streams = [isinstance(i.source, FrameSource) for i in job.inputs if i.time is not None]
         self._frames, self._native = any(streams), not all(streams)
-        self._course = Course(time.perf_counter, began)
+        self._course = Course(clock, began)
         arenas = own_name(folder, ARENAS)
         arenas = os.path.abspath(placed(arenas)) if self._alone else arenas
         if cores is None and not self._alone:
@@ -113,7 +123,10 @@ class SparkRunner:
         more = modules, not self._alone, cores if settings.slots is None else None
         self._checkpointed = CheckpointedJob(job, settings, slots, checkpoint, arenas, *more)
         self._spec, self._home = self._checkpointed.spec, self._checkpointed.home
-        self.reporter = Reporter(job.query, self._checkpointed.account, self._course, settings.memory, slots)
+        of_host = spark.sparkContext.defaultParallelism if self._alone else None
+        kind = RunKind("spark", slots, checkpoint is not None, follow, of_host, more[-1] is not None)
+        observed = job.query, self._checkpointed.account, self._course, settings.memory, slots
+        self.reporter = Reporter(*observed, *notes_of(job, settings, kind))
         self._text = travelling(self._checkpointed.text, functions)
         self._name = os.path.basename(arenas)
         self._listener = Listener(self._name)
@@ -121,7 +134,7 @@ class SparkRunner:
             arenas = f"{host_memory()}/{self._name}"
         self._arenas = OwnFolder(arenas)
         self._rows_file = f"{arenas}/rows"
-        self._size = BatchSize(settings, FIRST_ROWS, MOST_ROWS)
+        self._size = BatchSize(settings, follow, size_limits())
         self._size.fit(self._checkpointed.most_rows)
         self._anchor = Anchor(spark) if stay and not self._alone else None
         self._tables = [sink for sink in job.sinks if isinstance(sink, TakesBatches)]
@@ -166,9 +179,7 @@ class SparkRunner:
     def _run(self, stop: Callable[[], bool]) -> bool:
         if not all(isinstance(i.source, FrameSource) for i in self._job.inputs):
             self._spark.dataSource.register(source_of(self._name))
-        offsets = self._checkpointed.commit.offsets
-        if isinstance(offsets, dict) and "own" not in offsets:
-            raise SettingError(f"the checkpoint {self._checkpointed.root} is of the local engine: go on with it there")
+        check_is_of_spark(self._checkpointed.commit, self._checkpointed.root)
         self._finished = self._checkpointed.commit.finished  # then the run only looks whether there are new rows
         self._follow = self._follow and not self._finished
         for i in self._job.inputs:
@@ -190,7 +201,8 @@ class SparkRunner:
 
     def _writes(self) -> dict[str, str]:
         """The folders that the JVM writes to, each with what to do if it is full."""
-        local = self._spark.conf.get("spark.local.dir", None) or tempfile.gettempdir()
+        local = (self._spark.conf.get("spark.local.dir", None) or tempfile.gettempdir()).partition(",")[0]
+        local = os.path.dirname(local) if is_own(local) else local
         return {
             self._checkpointed.root: self._checkpointed.more_room,
             local: "make room, or name another folder with --conf spark.local.dir=FOLDER",
@@ -260,9 +272,11 @@ class SparkRunner:
 
     def _remove_unfinished(self) -> None:
         """Remove files of Spark in the checkpoint that it did not finish, because it was killed or the disk was full.
-        Spark refuses to start with them if there are no finished ones."""
+        Spark refuses to start with them if there are no finished ones. JobError if its files are missing."""
         store = self._checkpointed.checkpoint.store
         names = store.all_names("spark/offsets")
+        if not names and isinstance(self._checkpointed.commit.offsets, list):
+            raise JobError("the checkpoint is damaged: spark/offsets is missing")
         if not any(name.isdigit() for name in names):
             for name in names:
                 store.delete(f"spark/offsets/{name}")
@@ -327,8 +341,11 @@ class SparkRunner:
                 decision = self._coordinator.begin(number + 1, "rows", offsets, **told)
                 if decision is not None:
                     begin = time.perf_counter()
-                    counts = self._finish(decision, self._turns(rows, number + 1))
-                    self._size.observe(time.perf_counter() - begin, counts.rows_in)
+                    records = self._turns(rows, number + 1)
+                    check_same(self._job.inputs, ours.get("streams", {}))
+                    nbytes = sum(record.bytes_in for record in records)
+                    counts = self._finish(decision, records)
+                    self._size.observe(time.perf_counter() - begin, counts.rows_in, backlog, nbytes)
                     self._size.fit(self._checkpointed.most_rows)
                     self._tell_source()
                 reach("spark: the batch is done")

@@ -11,7 +11,6 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from eddyline.errors import SettingError
@@ -44,51 +43,46 @@ _COLLECTOR = "-XX:+UseParallelGC"
 default collector runs concurrently all the time, which made some batches much slower than others."""
 
 
-_early: tuple[dict[str, str], Future[None]] | None = None
-"""A JVM that is being started for the next session: its settings, and a future that is done when it runs."""
+_early: Future[SparkSession] | None = None
+"""The session that is being started for the next call of `session`."""
 
 
 def begin(conf: Mapping[str, str]) -> None:
-    """Start the JVM for a session with this configuration, without waiting for it: the caller imports modules
-    meanwhile."""
+    """Start a session with this configuration, without waiting for it: the caller imports modules meanwhile. In a
+    thread of its own Spark leaves the handlers of signals alone."""
     global _early
-    if _existing() is not None:
-        return
-    settings, started = _settings(conf), Future[None]()
-    _early = settings, started
-
-    def start() -> None:
-        try:
-            _launch(settings)
-            started.set_result(None)
-        except BaseException as error:
-            started.set_exception(error)
-
-    threading.Thread(target=start, name="Spark's JVM", daemon=True).start()
+    if _existing() is None:
+        _early = _begun(conf)
 
 
 def session(conf: Mapping[str, str]) -> tuple[SparkSession, bool]:
     """A session with this configuration, and whether we made it and must stop it."""
     global _early
-    existing = _existing()
-    if existing is not None:
+    early, _early = _early, None
+    if early is None and (existing := _existing()) is not None:
         return existing, False
-    settings, early = _early or (_settings(conf), None)
-    _early = None
-    builder = SparkSession.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
     try:
-        if early is not None:
-            early.result()
-        _launch(settings)
-        return builder.getOrCreate(), True
-    except PySparkRuntimeError as error:
-        if error.getCondition() != "JAVA_GATEWAY_EXITED":
-            raise
-        raise SettingError("Spark's JVM did not start; above is what it said (see JAVA_HOME and --conf)") from None
+        return (early or _begun(conf)).result(), True
     except Py4JError as error:
         raise SettingError(f"Spark did not start: {first_line(error)}") from None
+
+
+def _begun(conf: Mapping[str, str]) -> Future[SparkSession]:
+    started = Future[SparkSession]()
+    threading.Thread(target=_start, args=(_settings(conf), started), name="Spark's start", daemon=True).start()
+    return started
+
+
+def _start(settings: Mapping[str, str], started: Future[SparkSession]) -> None:
+    try:
+        # Executors of local-cluster would inherit this, and Spark stops them with SIGTERM when the driver is gone.
+        launch(settings, deaf=not settings["spark.master"].startswith("local-cluster"))
+        builder = SparkSession.builder
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        started.set_result(builder.getOrCreate())
+    except BaseException as error:
+        started.set_exception(error)
 
 
 def _existing() -> SparkSession | None:
@@ -98,11 +92,6 @@ def _existing() -> SparkSession | None:
     if active is not None or made is None or made._sc._jsc is None:
         return active
     return made
-
-
-def _launch(settings: Mapping[str, str]) -> None:
-    # Executors of local-cluster would inherit this, and Spark stops them with SIGTERM when the driver is gone.
-    launch(settings, deaf=not settings["spark.master"].startswith("local-cluster"))
 
 
 def _settings(conf: Mapping[str, str]) -> dict[str, str]:

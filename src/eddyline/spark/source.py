@@ -176,17 +176,18 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         """Open the sources, once, in the process that plans batches; tasks do not need them open."""
         from eddyline.runtime.sources.file_progress import FileProgress
         from eddyline.runtime.sources.source import OffsetSource
+        from eddyline.state.log.labelled import LabelledFiles
         from eddyline.state.log.store import Store
 
         if self._files or self._with_offsets:
             return
-        store = Store(self._checkpoint)
+        checkpoint = LabelledFiles(Store(self._checkpoint))
         for name in sorted(self._known):
             source = self._source(name)
             if isinstance(source, OffsetSource):
                 self._with_offsets[name] = source
             else:
-                self._files[name] = FileProgress(source, store, name, self._known[name][4])
+                self._files[name] = FileProgress(source, checkpoint, name, self._known[name][4])
 
     def initialOffset(self) -> dict[str, Any]:
         self._open()
@@ -266,6 +267,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
         begin, until = start["streams"], end["streams"]
         if end["run"] != self._run and not self._is_done(end):
             for name, files in self._files.items():
+                files.look()
                 files.see_anew(begin[name], until[name])
         chosen = []
         for name, source in {**self._files, **self._with_offsets}.items():

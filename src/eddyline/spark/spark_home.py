@@ -15,13 +15,17 @@ from pathlib import Path
 
 import pyspark
 
+from eddyline.kernels.cache import user_cache
+
 
 def spark_home() -> str | None:
     """The folder, created if necessary; None if the environment names a Spark home, or the folder cannot be created."""
     installed = Path(pyspark.__file__).parent
     if "SPARK_HOME" in os.environ or not (installed / "jars").is_dir():
         return None
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "eddyline")
+    cache = user_cache()
+    if cache is None:
+        return None
     home = cache / f"spark-{hashlib.sha256(str(installed).encode()).hexdigest()[:16]}"
     try:
         home.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -106,6 +107,7 @@ def on_spark(
     began: float,
     follow: bool = False,
     checked: Job | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[SparkRunner]:
     """A runner with a session, which is stopped at the end of the context unless it existed before. Sources of a
     `checked` job are not opened again."""
@@ -114,7 +116,7 @@ def on_spark(
         check_workers(spark)
         opened = opener(spark, follow, checked), sink_opener(spark)
         job = prepare(text, None, None, settings.seed, out, *opened, checkpoint)
-        yield SparkRunner(job, settings, spark, checkpoint, modules, began, follow)
+        yield SparkRunner(job, settings, spark, checkpoint, modules, began, follow, clock=clock)
     finally:
         if ours:
             spark.stop()

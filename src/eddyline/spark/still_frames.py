@@ -29,6 +29,7 @@ from eddyline.runtime.sources.source import Chunk, Wanted
 from eddyline.spark.functions import home_in_task
 from eddyline.spark.names import named, numbered
 from eddyline.spark.tasks import Task
+from eddyline.state.log.private import FILE, make_folder
 
 _TIME = "eddyline_time"
 
@@ -54,6 +55,8 @@ def hand_over_frame(checkpoint: str, stream: JobInput, spec: str, anew: bool) ->
     columns = stream.wanted.columns
     frame = numbered(stream.source.frame, columns)
     if not anew:
+        if not os.path.isdir(folder):
+            raise JobError(f"the checkpoint is damaged: {os.path.relpath(folder, checkpoint)} is missing")
         rows, then = frame.count(), _rows_in(folder)
         if rows != then:
             raise JobError(
@@ -62,7 +65,7 @@ def hand_over_frame(checkpoint: str, stream: JobInput, spec: str, anew: bool) ->
             )
         return
     shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(folder)
+    make_folder(folder, checkpoint)
     schema = pa.schema([stream.source.schema.field(name) for name in columns])
     if stream.stream.computed is None:
         ordered = frame.orderBy(f"c{columns.index(stream.stream.time or '')}")
@@ -115,6 +118,7 @@ def _write_task(folder: str, schema: str) -> Task:
             if writer is not None:
                 writer.close()
         if rows:
+            os.chmod(fresh, FILE)
             os.replace(fresh, f"{folder}/{number:05}.parquet")
             yield pa.record_batch({"rows": [rows]})
 

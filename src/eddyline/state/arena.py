@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from eddyline.errors import InternalError, JobError
 from eddyline.faults import reach
+from eddyline.os_errors import limit_of, why
 from eddyline.setting_kinds import size_text
 from eddyline.state.own_folder import is_at, opened
 from eddyline.state.shelf import END, Shelf
@@ -65,7 +66,7 @@ class Arena:
         """The number of regions that were handed out."""
         self.freed: list[int] = []
         """The regions that were freed."""
-        self._shelf = None if folder is None else Shelf(self.path(""))
+        self._shelf = None if folder is None else Shelf(self.path(""), identity, folder)
 
     @property
     def shelf(self) -> Shelf:
@@ -103,11 +104,14 @@ class Arena:
         """
         if self._fd < 0:
             raise InternalError("the arena is closed")
-        if self.folder is None:
-            mapping = _mapped(self._fd, region * REGION, first, last)
-        else:
-            with self._file(region) as fd:
-                mapping = _mapped(fd, 0, first, last)
+        try:
+            if self.folder is None:
+                mapping = _mapped(self._fd, region * REGION, first, last)
+            else:
+                with self._file(region) as fd:
+                    mapping = _mapped(fd, 0, first, last)
+        except OSError as error:
+            raise self._failed(error) from None
         return seen(mapping, first, last, shift), mapping
 
     def reserve(self, region: int, first: int, last: int, mapping: mmap.mmap, mapped_from: int) -> None:
@@ -123,8 +127,14 @@ class Arena:
                     os.posix_fallocate(fd, first, last - first)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM):
-                raise
+                raise self._failed(error) from None
             raise JobError(self._full(last - first)) from None
+
+    def _failed(self, error: OSError) -> JobError:
+        """The error to raise where the system cannot open, enlarge or map a file of regions."""
+        if error.errno == errno.EFBIG and not limit_of(errno.EFBIG):
+            return JobError("a column has outgrown its file: restart the job from its checkpoint")
+        return JobError(f"cannot keep state in {self.folder or 'memory'}: {why(error)}")
 
     def _full(self, more: int) -> str:
         assert self.folder is not None
@@ -166,7 +176,7 @@ class Arena:
         """Remove all regions and files. Existing mappings keep their contents."""
         self.regions, self.freed = 0, []
         if self.folder is not None:
-            self._shelf = Shelf(self.path(""))
+            self._shelf = Shelf(self.path(""), self.identity, self.folder)
             _empty(self._fd)
 
     def close(self) -> None:
@@ -182,14 +192,9 @@ class Arena:
 def _mapped(fd: int, start: int, first: int, last: int) -> mmap.mmap:
     if last > REGION:
         raise JobError("a column has outgrown its region: restart the job from its checkpoint")
-    try:
-        if start + last > os.fstat(fd).st_size:
-            os.ftruncate(fd, start + last)
-        return mmap.mmap(fd, last - first, offset=start + first)
-    except OSError as error:
-        if error.errno == errno.EFBIG:
-            raise JobError("a column has outgrown its file: restart the job from its checkpoint") from None
-        raise
+    if start + last > os.fstat(fd).st_size:
+        os.ftruncate(fd, start + last)
+    return mmap.mmap(fd, last - first, offset=start + first)
 
 
 def _locked(folder: str) -> int:

@@ -1,4 +1,5 @@
-"""Folders that end with their owner: the arenas of a job, and the temporary checkpoint of a job without one.
+"""Folders that end with their owner: the arenas of a job, the temporary checkpoint of a job without one, the sockets of
+Spark's Python processes.
 
 The owner makes the folder for itself alone (mode 0700), under a name that cannot be guessed, and holds a lock on it.
 The lock is shared, because the arenas on a host may belong to several processes. It ends with the process, however that
@@ -24,11 +25,11 @@ import time
 
 from eddyline.errors import JobError
 
-ARENAS, CHECKPOINT = "arenas", "checkpoint"
+ARENAS, CHECKPOINT, JVM = "arenas", "checkpoint", "jvm"
 """The kinds of folders."""
 
-_RANDOM = 16
-"""Random bytes in a name."""
+_RANDOM, _FEW = 16, 4
+"""Random bytes in a name, and in that of a folder with sockets: the path of a socket has at most 106 bytes."""
 
 _PATIENCE = 5.0
 """Seconds for which a folder is emptied again and again. A process that still works in it may add files meanwhile, but
@@ -38,7 +39,7 @@ memory, it may take a hundred."""
 
 def own_name(parent: str, kind: str) -> str:
     """A name for a new folder."""
-    return f"{parent}/eddyline-{os.geteuid()}-{kind}-{secrets.token_hex(_RANDOM)}"
+    return f"{parent}/eddyline-{os.geteuid()}-{kind}-{secrets.token_hex(_FEW if kind == JVM else _RANDOM)}"
 
 
 def host_memory() -> str:
@@ -89,7 +90,8 @@ def is_own(path: str) -> bool:
     >>> is_own(own_name("/tmp", CHECKPOINT)), is_own("/tmp/checkpoint")
     (True, False)
     """
-    ours = rf"eddyline-{os.geteuid()}-({ARENAS}|{CHECKPOINT})-[0-9a-f]{{{2 * _RANDOM}}}"
+    random = rf"([0-9a-f]{{{2 * _FEW}}}|[0-9a-f]{{{2 * _RANDOM}}})"
+    ours = rf"eddyline-{os.geteuid()}-({ARENAS}|{CHECKPOINT}|{JVM})-{random}"
     return re.fullmatch(ours, os.path.basename(path)) is not None
 
 

@@ -7,6 +7,7 @@ case; `script` joins the parts to a text. A case is frozen: the shrinker makes n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -42,7 +43,7 @@ class StreamDecl:
 
 @dataclass(frozen=True)
 class FromPart:
-    """An item of FROM; `window` is the text between the brackets, "" for none."""
+    """An item of FROM; `window` is the text between the brackets, or a call that names the stream; "" for none."""
 
     stream: str
     alias: str
@@ -51,7 +52,14 @@ class FromPart:
     @property
     def text(self) -> str:
         """The item as it is written in FROM."""
+        if "(" in self.window:
+            return f"{self.window} AS {self.alias}"
         return f"{self.stream} [{self.window}] AS {self.alias}" if self.window else f"{self.stream} AS {self.alias}"
+
+    @property
+    def slides(self) -> bool:
+        """Whether the window says when an aggregate is given."""
+        return re.search(r"SLIDE|TUMBLE|HOP|CUMULATE", self.window) is not None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,10 @@
 """Jobs that are killed again and again with SIGKILL and must give the right results in the end.
 
-    python -m eddyline.testing.chaos --kills 100 --seed 7 [--migrate|--spill|--balance|--access|--kafka]
+    python -m eddyline.testing.chaos --kills 100 --seed 7 [--migrate|--spill|--balance|--access|--kafka|--servers]
         [--engine spark|cluster|local]
+
+With `--interrupt` jobs are stopped by signals in place of SIGKILL (testing/chaos_interrupt.py), and with `--disk` calls
+on their files fail (testing/chaos_disk.py).
 
 A job is a normal `eddyline run` in processes of its own. `cluster` is Spark with two executors that share no arenas, as
 if each were on a host of its own. A kill has a victim (the driver's Python, its JVM, an executor, a Python worker of
@@ -13,12 +16,13 @@ small that a migration takes several batches. With `--balance` partition groups 
 (testing/restless.py), slots come and go, some jobs also change their plans or have little memory, and half of the kills
 come where a slot gives groups away or takes them over. With `--access` tables are in a PostgreSQL that answers slowly
 and are asked; half of the kills come in the turn of a slot; and a key whose answer was committed before a kill may not
-be asked after it before the answer is too old (testing/asked_database.py). With `--kafka` jobs read topics of a real
-broker and write to topics, every second one to a Delta table; the broker is killed too, and started again with its
-data; a job that ends because the broker is away is started again; half of the other kills come in a transaction
-(testing/chaos_kafka.py). When a job has finished, its files are
-compared with the oracle (testing/chaos_jobs.py), and the next job begins, until all kills are used. A finished job may
-leave no file, no arena and no process.
+be asked after it before the answer is too old (testing/asked_database.py). With `--servers` streams are in topics of a
+Kafka broker or keys of a Valkey server, results go to topics or to tables of Delta, Iceberg or PostgreSQL, to which
+somebody else writes too, and some jobs ask a table behind HTTP, in Valkey or in PostgreSQL; the servers are killed too,
+and start again with their data; a job that ends because a server is away is started again; half of the other kills come
+while a batch is delivered (testing/chaos_servers.py). `--kafka` does the same with topics and Delta tables only. When a
+job has finished, its files are compared with the oracle (testing/chaos_jobs.py), and the next job begins, until all
+kills are used. A finished job may leave no file, no arena and no process.
 """
 
 from __future__ import annotations
@@ -38,13 +42,15 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 
+from eddyline.testing import chaos_disk
 from eddyline.testing.asked_database import AskedDatabase, asked_database
+from eddyline.testing.chaos_interrupt import Interrupts
 from eddyline.testing.chaos_jobs import ASKED, QUERIES, ChaosJob, make_job, verify
-from eddyline.testing.chaos_kafka import TARGETS
 from eddyline.testing.chaos_kill import COUNTS, DELIVERING, SOON, Kill, draw_kill
 from eddyline.testing.chaos_run import ChaosRun, names
+from eddyline.testing.chaos_servers import SERVERS, Servers, servers
 from eddyline.testing.fault_points import fault_points
-from eddyline.testing.kafka_broker import KafkaBroker, NoKafka, kafka_broker
+from eddyline.testing.kafka_broker import NoKafka
 from eddyline.testing.postgres import NoPostgres
 from eddyline.testing.restless import groups_moved, module
 from eddyline.testing.strikes import module as armed
@@ -70,10 +76,10 @@ TURNS = tuple(name for name in fault_points() if name.startswith("turn: "))
 """The fault points in the turn of a slot."""
 DELIVERIES = tuple(name for name in fault_points() if name.startswith(("kafka: ", "table: a", "table: b")))
 """The fault points at which a batch is delivered to a topic or a table."""
-BROKERS = 0.3
-"""The share of kills whose victim is the broker."""
-AWAY = "do not answer", "no answer for"
-"""Words of a job that ends because the broker is away."""
+OF_SERVERS = 0.5
+"""The share of kills whose victim is a server."""
+AWAY = "do not answer", "no answer for", "connection", "Connection"
+"""Words of a job that ends because a server is away."""
 
 
 @dataclass
@@ -87,7 +93,7 @@ class Chaos:
     spill: bool = False
     balance: bool = False
     access: bool = False
-    kafka: bool = False
+    servers: tuple[str, ...] = ()
     kills: int = 0
     starts: int = 0
     finished: int = 0
@@ -107,12 +113,12 @@ class Chaos:
     lookups: int = 0
     """The number of keys that the server was asked for."""
     gave_up: int = 0
-    """The number of runs that ended because the broker that was killed did not answer."""
+    """The number of runs that ended because a server that was killed did not answer."""
     kept: int = 0
     """The number of keys that were answered and committed at a kill; a key counts each time."""
     wrong: list[str] = field(default_factory=list)
     _database: AskedDatabase | None = None
-    _broker: KafkaBroker | None = None
+    _servers: Servers | None = None
 
     def run(self, kills: int) -> None:
         """Run jobs to their ends until `kills` kills have struck."""
@@ -123,16 +129,23 @@ class Chaos:
             if self.access:
                 queries = list(ASKED)
                 self._database = stack.enter_context(asked_database(stack.enter_context(_folder())))
-            if self.kafka:
-                self._broker = stack.enter_context(kafka_broker())
+            if self.servers:
+                queries += [name for name in ("enriched", "counted") if "http" in self.servers]
+                self._servers = stack.enter_context(servers(self.servers))
             while self.kills < kills and not self.wrong:
                 name = queries[self.finished % len(queries)]
                 if self._database is not None:
                     self._database.begin(ttl=rng.choice((inf, TTL)))
                 with _folder() as folder:
-                    topics = None if self._broker is None else (self._broker, TARGETS[self.finished % len(TARGETS)])
-                    job = make_job(name, folder, rng.randrange(1 << 30), database=self._database, kafka=topics)
-                    self._job(job, rng, min(kills, self.kills + max(2, kills // 5)))
+                    there = None if self._servers is None else (self._servers, self.finished)
+                    job = make_job(name, folder, rng.randrange(1 << 30), database=self._database, servers=there)
+                    with (
+                        contextlib.nullcontext()
+                        if job.places is None
+                        else job.places.written_by_others(job.folder, job.schema)
+                    ):
+                        self._job(job, rng, min(kills, self.kills + max(2, kills // (10 if self.servers else 5))))
+                    self._check(job)
                 self.finished += 1
 
     def _job(self, job: ChaosJob, rng: random.Random, kills: int) -> None:
@@ -142,10 +155,10 @@ class Chaos:
             settings = self._settings(job, rng)
             tracks, seed = job.name != "rows", rng.randrange(1 << 30) if self.balance else 0
             modules = [module(job.faults, job.checkpoint, seed, tracks)] if self.balance else []
-            modules += [armed(job.faults, job.checkpoint)] if self.access or self.kafka else []
+            modules += [armed(job.faults, job.checkpoint)] if self.access or self.servers else []
             if seed % 2:  # the plan changes: the states of the plan to come cannot leave memory
                 settings["memory"] = MUCH
-            brokers = self.victims["broker"]
+            struck = self._of_servers
             with ChaosRun(job, self.engine, settings, modules=modules) as run:
                 self.starts += 1
                 try:
@@ -155,7 +168,7 @@ class Chaos:
                     self.wrong.append(f"{job.name}: {error}")
                     break
                 arenas = arenas or run.arenas_seen
-                if not done and self.victims["broker"] > brokers and any(words in run.said for words in AWAY):
+                if not done and self._of_servers > struck and any(words in run.said for words in AWAY):
                     self.gave_up += 1
                 elif not done and not deadly:
                     self.wrong.append(f"{job.name}: the run failed by itself: {run.said}")
@@ -169,10 +182,13 @@ class Chaos:
             self.lookups += sum(len(lookup.keys) for lookup in self._database.lookups)
             self.kept += self._database.kept
             self.wrong += [f"{job.name}: {wrong}" for wrong in self._database.wrong()]
+        if not self.wrong and self.engine == "spark" and not arenas:
+            self.wrong.append(f"{job.name}: no arenas were ever seen in {job.arenas}")
+
+    def _check(self, job: ChaosJob) -> None:
+        """Compare a finished job with the oracle."""
         if not self.wrong:
             self.wrong += [f"{job.name}: {wrong}" for wrong in verify(job, self.engine != "local")]
-            if self.engine == "spark" and not arenas:
-                self.wrong.append(f"{job.name}: no arenas were ever seen in {job.arenas}")
         self.told(f"{job.name} job finished: {'; '.join(self.wrong) or 'the sink equals the oracle, nothing is left'}")
 
     def _settings(self, job: ChaosJob, rng: random.Random) -> dict[str, object]:
@@ -186,7 +202,7 @@ class Chaos:
         if self.spill or self.balance:
             memory = [*LITTLE, *([MUCH] * len(LITTLE) if self.balance else ())]
             settings |= {"memory": rng.choice(memory), "spill_share": rng.choice([0.1, 0.3, 1.0])}
-        if self.access:  # the number of slots cannot change
+        if job.name in ASKED:  # the number of slots cannot change
             settings |= {"slots": 2, "batch_seconds": rng.choice([0.02, 0.2])}
         if job.name == "rows" and "memory" in settings:
             settings["memory"] = MUCH  # its rows wait for the watermark in memory
@@ -196,8 +212,8 @@ class Chaos:
         """Strike the run until it cannot go on (True), or ends or no kills are left (False)."""
         helpers = 0
         while self.kills < kills and run.running:
-            kill = self._draw(rng)
-            if helpers == RETRIES and kill.victim != "broker":
+            kill = self._draw(job, rng)
+            if helpers == RETRIES and not self._is_server(kill):
                 kill = replace(kill, victim="driver", point="")
             if self._carry_out(kill, run, rng):
                 if self._database is not None:
@@ -218,26 +234,35 @@ class Chaos:
                 self.told(f"kill {self.kills}: {job.name}, {kill}; newest commit {at}; {run.settings}")
                 if kill.victim in ("driver", "jvm"):
                     return True
-                helpers += kill.victim != "broker"
+                helpers += not self._is_server(kill)
         return False
 
-    def _draw(self, rng: random.Random) -> Kill:
-        counts = SOON if self.migrate or self.access or self.kafka else COUNTS
-        if self._broker is None:
+    def _draw(self, job: ChaosJob, rng: random.Random) -> Kill:
+        counts = SOON if self.migrate or self.access or self.servers else COUNTS
+        if job.places is None:
             return draw_kill(rng, self.engine, counts, MOVES if self.balance else TURNS if self.access else ())
         kill = draw_kill(rng, self.engine, counts, DELIVERIES, DELIVERING)
-        if rng.random() < BROKERS:
-            return replace(kill, victim="broker", point="")
+        if rng.random() < OF_SERVERS:
+            return replace(kill, victim=rng.choice(job.places.servers), point="")
         return replace(kill, victim="driver") if kill.point else kill  # the driver delivers
 
     def _carry_out(self, kill: Kill, run: ChaosRun, rng: random.Random) -> bool:
-        if kill.victim != "broker" or self._broker is None:
+        if self._servers is None or not self._is_server(kill):
             return run.carry_out(kill, rng)
         if not run.wait_for(kill):
             return False
-        self._broker.kill()
-        self._broker.start()
+        server = self._servers.killed[kill.victim]
+        server.kill()
+        time.sleep(rng.choice([0.0, 0.0, 1.0]))
+        server.start()
         return True
+
+    def _is_server(self, kill: Kill) -> bool:
+        return kill.victim in self.servers
+
+    @property
+    def _of_servers(self) -> int:
+        return sum(self.victims[name] for name in self.servers)
 
     def missed(self) -> list[str]:
         """What the kills should have met and did not."""
@@ -286,7 +311,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--balance", action="store_true", help="groups move between slots all the time")
     parser.add_argument("--access", action="store_true", help="tables are in PostgreSQL and are asked")
     parser.add_argument("--kafka", action="store_true", help="from Kafka topics to topics and Delta tables")
-    parser.add_argument("--engine", choices=("spark", "cluster", "local"), default="spark")
+    parser.add_argument("--servers", action="store_true", help="from Kafka and Valkey to topics and tables")
+    parser.add_argument("--interrupt", action="store_true", help="Ctrl-C and SIGTERM in place of SIGKILL")
+    parser.add_argument("--disk", action="store_true", help="one call on a file fails, in place of SIGKILL")
+    parser.add_argument("--count", type=int, default=100, help="how many signals (--interrupt) or faults (--disk)")
+    parser.add_argument("--engine", choices=("spark", "cluster", "local", "both"), default="spark")
     given = parser.parse_args(arguments)
     seed = random.randrange(1 << 31) if given.seed is None else given.seed
     begin = time.monotonic()
@@ -297,21 +326,26 @@ def main(arguments: list[str] | None = None) -> int:
 
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that the job is stopped too
     told(f"seed {seed}, engine {given.engine}")
-    chaos = Chaos(given.engine, seed, told, given.migrate, given.spill, given.balance, given.access, given.kafka)
+    if given.disk:
+        return chaos_disk.main(given.engine, seed, given.count, told)
+    if given.interrupt:
+        return _interrupt(given.engine, seed, given.count, told)
+    killed = SERVERS if given.servers else ("kafka",) if given.kafka else ()
+    chaos = Chaos(given.engine, seed, told, given.migrate, given.spill, given.balance, given.access, killed)
     try:
         chaos.run(given.kills)
     except NoPostgres as none:
-        told(f"--access needs a server: {none}")
+        told(f"--access and --servers need PostgreSQL: {none}")
         return 1
     except NoKafka as none:
-        told(f"--kafka needs a broker: {none}")
+        told(f"--kafka and --servers need a broker: {none}")
         return 1
     chaos.wrong += chaos.missed()
     for wrong in chaos.wrong:
         sys.stdout.write(f"WRONG: {wrong}\n")
-    killed = ", ".join(f"{victim} {count}" for victim, count in chaos.victims.most_common())
+    struck = ", ".join(f"{victim} {count}" for victim, count in chaos.victims.most_common())
     told(
-        f"{chaos.kills} kills ({killed}; {chaos.migrating} while a plan was changing,"
+        f"{chaos.kills} kills ({struck}; {chaos.migrating} while a plan was changing,"
         f" {chaos.spilling} while groups were on disk, {chaos.moving} while groups moved)"
     )
     if given.balance:
@@ -319,10 +353,23 @@ def main(arguments: list[str] | None = None) -> int:
     if given.access:
         told(f"{chaos.waiting} kills while rows waited for answers, {chaos.asking} while the server answered")
         told(f"{chaos.lookups} keys asked; {chaos.kept} committed answers at kills")
-    if given.kafka:
-        told(f"{chaos.gave_up} runs ended because the broker did not answer, and were continued")
+    if killed:
+        told(f"{chaos.gave_up} runs ended because a server did not answer, and were continued")
     told(f"{chaos.starts} starts, {chaos.finished} jobs finished, {len(chaos.wrong)} wrong")
     return 1 if chaos.wrong else 0
+
+
+def _interrupt(engine: str, seed: int, count: int, told: Callable[[str], None]) -> int:
+    interrupts = Interrupts(engine, seed, told)
+    interrupts.run(count)
+    for wrong in interrupts.wrong:
+        sys.stdout.write(f"WRONG: {wrong}\n")
+    answers = ", ".join(f"{times} {answer}" for answer, times in interrupts.answers.most_common())
+    told(
+        f"{interrupts.signals} signals, {interrupts.starting} of them before the job ran ({answers});"
+        f" {interrupts.finished} jobs finished, {len(interrupts.wrong)} wrong"
+    )
+    return 1 if interrupts.wrong else 0
 
 
 if __name__ == "__main__":

@@ -25,14 +25,14 @@ from eddyline.cql.script import parse
 from eddyline.protocol.home import checkpoint_at
 from eddyline.testing.asked_database import METHODS, NAMED, AskedDatabase, rows_of
 from eddyline.testing.case import Batch, sql_type
-from eddyline.testing.chaos_kafka import Pipeline, pipeline
+from eddyline.testing.chaos_servers import Places, Servers
 from eddyline.testing.compare import difference
-from eddyline.testing.kafka_broker import KafkaBroker
 from eddyline.testing.oracle import Oracle
 from eddyline.testing.outcome import counted
 
 START = 1_767_225_600_000_000
 SECOND = 1_000_000
+COLUMNS = "(ts TIMESTAMP, id BIGINT, k BIGINT, j BIGINT, v BIGINT)"
 SCHEMA = pa.schema([("ts", pa.timestamp("us")), *((name, pa.int64()) for name in ("id", "k", "j", "v"))])
 NAMES = pa.schema([("j", pa.int64()), ("name", pa.string())])
 
@@ -84,14 +84,19 @@ class ChaosJob:
     folder: Path
     script: str
     rows: dict[str, pa.Table]
-    pipeline: Pipeline | None = None
-    """The topics of a job with Kafka."""
+    places: Places | None = None
+    """Where streams and results of a job between servers are."""
 
     def format(self, sink: str) -> str:
         """The format of the files that are compared, by the folder of a sink."""
-        if self.pipeline is not None:
-            return self.pipeline.format(sink)
+        if self.places is not None:
+            return self.places.format(sink)
         return {"out": (QUERIES | ASKED)[self.name][0], "late": "json", "dead": "csv"}[sink]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the results."""
+        return bind(parse(self.script), lambda declaration: _schema(declaration.name)).schema
 
     @property
     def checkpoint(self) -> Path:
@@ -121,10 +126,10 @@ def make_job(
     files: int = 24,
     rows_per_file: int = 150,
     database: AskedDatabase | None = None,
-    kafka: tuple[KafkaBroker, str] | None = None,
+    servers: tuple[Servers, int] | None = None,
 ) -> ChaosJob:
-    """Writes the files of a job; `database` has the tables of a job that asks. With `kafka`, a broker and a target, its
-    streams are in topics (testing/chaos_kafka.py)."""
+    """Writes the files of a job; `database` has the tables of a job that asks. With `servers` and its number, streams
+    and results are there (testing/chaos_servers.py)."""
     rng = random.Random(seed)
     rows = {stream: _stream(rng, files * rows_per_file, late=stream == "a") for stream in ("a", "b", "c")}
     for stream, table in rows.items():
@@ -136,8 +141,10 @@ def make_job(
     (folder / "t").mkdir()
     pq.write_table(rows["t"], folder / "t" / "t.parquet")
     rows |= {table: rows_of(table) for table in METHODS if database is not None}
-    topics = None if kafka is None else pipeline(kafka[0], rows, kafka[1])
-    return ChaosJob(name, folder, _script(name, folder, database, topics), rows, topics)
+    places = None if servers is None else servers[0].places(servers[1], rows, name in ASKED)
+    if places is not None and places.rows is not None:
+        rows["u"] = places.rows
+    return ChaosJob(name, folder, _script(name, folder, database, places), rows, places)
 
 
 def _stream(rng: random.Random, count: int, late: bool) -> pa.Table:
@@ -153,28 +160,31 @@ def _stream(rng: random.Random, count: int, late: bool) -> pa.Table:
     return pa.table([*columns, [rng.randrange(1000) for _ in rows]], schema=SCHEMA)
 
 
-def _script(name: str, folder: Path, database: AskedDatabase | None, topics: Pipeline | None) -> str:
+def _script(name: str, folder: Path, database: AskedDatabase | None, places: Places | None) -> str:
     format_, query = (QUERIES | ASKED)[name]
     sinks = [("result", format_, "out"), ("late", "json", "late"), ("dead", "csv", "dead")]
     lines = [
         f"CREATE SINK {s} USING {f} OPTIONS (path '{folder / path}');"
-        if topics is None
-        else f"CREATE SINK {s} {topics.sink(path, folder)};"
+        if places is None
+        else f"CREATE SINK {s} {places.sink(path, folder)};"
         for s, f, path in sinks
     ]
     for stream in ("a", "b", "c"):
         spare = " LATE INTO late DEAD INTO dead" if stream == "a" else ""
-        source = f"USING parquet OPTIONS (path '{folder / stream}')" if topics is None else topics.source(stream)
+        files = f"USING parquet OPTIONS (path '{folder / stream}')"
+        source = files if places is None else f"{COLUMNS} {places.columns[stream]}"
         lines.append(f"CREATE STREAM {stream} {source} TIMESTAMP BY ts LATENESS 1100 MILLISECONDS{spare};")
     lines.append(f"CREATE TABLE t USING parquet OPTIONS (path '{folder / 't'}');")
+    if places is not None and places.table:
+        lines.append(f"CREATE TABLE u (j BIGINT, name VARCHAR) USING {places.table} INDEX ON (j);")
     lines += [] if database is None else database.declarations([t for t in METHODS if f", {t}" in query])
     return "\n".join([*lines, f"INSERT INTO result {query};"])
 
 
 def verify(job: ChaosJob, on_spark: bool) -> Iterator[str]:
     """The differences between a finished job's output and the expected one."""
-    if job.pipeline is not None:
-        job.pipeline.dump(job.folder)
+    if job.places is not None:
+        yield from job.places.dump(job.folder, job.schema)
     yield from _wrong_rows(job)
     yield from left_behind(job)
     if on_spark and (left := sorted(p.name for p in job.arenas.glob("*"))):
@@ -198,7 +208,7 @@ def _wrong_rows(job: ChaosJob) -> Iterator[str]:
     tables = {name: rows.to_batches()[0] for name, rows in job.rows.items() if name in TABLES}
     streams = {d.name for d in script.declarations if any(d.name == s.stream for s in script.sources)}
     expected = Oracle().expected(script, _schema, [batch], tables)
-    got = _read(job.sink, job.format("out"), bind(script, lambda declaration: _schema(declaration.name)).schema)
+    got = _read(job.sink, job.format("out"), job.schema)
     different = difference(got, expected.table, expected.scale)
     if different is not None:
         yield f"the sink differs: {different}"

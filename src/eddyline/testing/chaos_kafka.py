@@ -1,93 +1,69 @@
-"""The jobs of chaos from Kafka topics to Kafka topics, and to a Delta table (`chaos --kafka`).
-
-All messages are in the topics before the job begins. The results are read by a consumer of committed messages, or by
-another library from the table, and written to files, which are compared as those of other jobs (testing/chaos_jobs.py).
-"""
+"""Topics of a Kafka broker as streams and sinks of chaos (testing/chaos_servers.py)."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Mapping
+import json
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from eddyline.runtime.sinks.json_lines import lines
 from eddyline.testing.kafka_broker import KafkaBroker
 
 PARTITIONS = {"a": 3, "b": 1, "c": 2}
-TARGETS = ("kafka", "delta")
-SINKS = ("out", "late", "dead")
+QUIET = logging.getLogger("eddyline.testing.kafka")
+"""Of clients that say nothing while the broker is away."""
+QUIET.setLevel(logging.CRITICAL)
 
 
 @dataclass(frozen=True)
-class Pipeline:
-    """The topics of a job. `target` says where its results go; late and dead rows go to topics."""
+class Topics:
+    """The topics of a job; their names begin with `name`."""
 
-    servers: str
+    broker: KafkaBroker
     name: str
-    target: str
-
-    def source(self, stream: str) -> str:
-        """How a stream is declared."""
-        columns = "(ts TIMESTAMP, id BIGINT, k BIGINT, j BIGINT, v BIGINT)"
-        return f"{columns} USING kafka OPTIONS (servers '{self.servers}', topic '{self.topic(stream)}')"
-
-    def sink(self, sink: str, folder: Path) -> str:
-        """How a sink is declared."""
-        if self.is_table(sink):
-            return f"USING delta OPTIONS (path '{folder / 'table'}')"
-        key = ", key 'id'" if sink != "out" else ""
-        return f"USING kafka OPTIONS (servers '{self.servers}', topic '{self.topic(sink)}'{key})"
+    format = "json"
 
     def topic(self, part: str) -> str:
         """The topic of a stream or a sink."""
         return f"{self.name}-{part}"
 
-    def is_table(self, sink: str) -> bool:
-        """Whether a sink is the Delta table."""
-        return sink == "out" and self.target == "delta"
+    def fill(self, stream: str, rows: pa.Table) -> str:
+        """Write rows as JSON, spread over the partitions; their timestamps tell the order of arrival. Returns how the
+        stream is declared."""
+        self.broker.create(self.topic(stream), PARTITIONS[stream])
+        values = [value for batch in rows.to_batches() for value in lines(batch).to_pylist()]
+        self._send(stream, values, PARTITIONS[stream])
+        return f"USING kafka OPTIONS (servers '{self.broker.servers}', topic '{self.topic(stream)}')"
 
-    def format(self, sink: str) -> str:
-        """The format of the file that `dump` writes for a sink."""
-        return "parquet" if self.is_table(sink) else "json"
+    def declared(self, sink: str, folder: Path) -> str:
+        """Make the topic of a sink; returns how it is declared."""
+        self.broker.create(self.topic(sink), 2)
+        key = ", key 'id'" if sink != "out" else ""
+        return f"USING kafka OPTIONS (servers '{self.broker.servers}', topic '{self.topic(sink)}'{key})"
 
-    def dump(self, folder: Path) -> None:
-        """Write what the sinks have to one file for each, in folders of their names."""
-        for sink in SINKS:
-            (folder / sink).mkdir(exist_ok=True)
-            file = folder / sink / f"part-0.{self.format(sink)}"
-            if self.is_table(sink):
-                pq.write_table(_table(folder / "table"), file)
-            else:
-                file.write_bytes(b"".join(value + b"\n" for value in committed(self.servers, self.topic(sink))))
+    def read(self, sink: str, folder: Path, schema: pa.Schema) -> list[dict[str, Any]]:
+        """The rows of the committed messages of a sink."""
+        return [json.loads(value) for value in committed(self.broker.servers, self.topic(sink))]
 
+    def add(self, folder: Path, rows: pa.Table) -> None:
+        """Add rows to the results as another producer does."""
+        self._send("out", [json.dumps(row, default=str).encode() for row in rows.to_pylist()], 2)
 
-def pipeline(broker: KafkaBroker, rows: Mapping[str, pa.Table], target: str) -> Pipeline:
-    """Make the topics of a job, with these rows of its streams."""
-    made = Pipeline(broker.servers, f"chaos-{uuid.uuid4().hex[:8]}", target)
-    for stream, partitions in PARTITIONS.items():
-        broker.create(made.topic(stream), partitions)
-        _send(broker.servers, made.topic(stream), rows[stream], partitions)
-    for sink in SINKS:
-        if not made.is_table(sink):
-            broker.create(made.topic(sink), 2)
-    return made
+    def _send(self, part: str, values: Sequence[bytes], partitions: int) -> None:
+        from confluent_kafka import Producer
 
-
-def _send(servers: str, topic: str, rows: pa.Table, partitions: int) -> None:
-    """Write rows as JSON, spread over the partitions; their timestamps tell the order of arrival."""
-    from confluent_kafka import Producer
-
-    producer, number = Producer({"bootstrap.servers": servers, "linger.ms": 50}), 0
-    for batch in rows.to_batches():
-        for value in lines(batch).to_pylist():
-            producer.produce(topic, value, partition=number % partitions, timestamp=1_000_000_000_000 + number)
-            number += 1
-    assert producer.flush(60) == 0, "the broker did not take the rows of a stream"
+        config = {"bootstrap.servers": self.broker.servers, "linger.ms": 50, "enable.idempotence": True}
+        producer = Producer(config, logger=QUIET)
+        for number, value in enumerate(values):
+            at = 1_000_000_000_000 + number
+            producer.produce(self.topic(part), value, partition=number % partitions, timestamp=at)
+        if producer.flush(60):
+            raise TimeoutError(f"the broker did not take the rows of {part}")
 
 
 def committed(servers: str, topic: str) -> list[bytes]:
@@ -110,9 +86,3 @@ def committed(servers: str, topic: str) -> list[bytes]:
                 raise KafkaException(error)
     consumer.close()
     return found
-
-
-def _table(path: Path) -> pa.Table:
-    import polars
-
-    return polars.read_delta(str(path)).to_arrow()

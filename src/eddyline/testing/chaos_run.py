@@ -13,7 +13,6 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +38,10 @@ move now and then."""
 ARENAS = "$SPARK_EXECUTOR_DIRS"
 """The folder of arenas: one of the executor's own folders, which Spark deletes with the executor."""
 EXECUTOR = "CoarseGrainedExecutorBackend"
+QUIET = f"-Dlog4j2.configurationFile=file:{Path(__file__).parents[1] / 'spark' / 'log4j2.properties'}"
+"""Spark logs as in any run, although we set other options of its JVM."""
+_BLOCKED = ("env", "--block-signal=INT", "--block-signal=TERM", "--block-signal=HUP")
+"""As in `./run`: signals wait until the program handles them, instead of meeting an interpreter that only starts."""
 _PAUSE = 0.0005
 
 
@@ -75,32 +78,33 @@ class ChaosRun:
         checkpoint: bool = True,
         conf: Mapping[str, str] | None = None,
         modules: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`conf` has settings of Spark that differ from those of CLUSTER; the job imports these modules."""
+        """`conf` has settings of Spark that differ from those of CLUSTER; the job imports these modules. `environment`
+        has more variables."""
         self._job, self.settings = job, settings
         self._tmp = job.folder / "tmp"
         self._tmp.mkdir(exist_ok=True)
-        # The path of a Unix socket has at most 106 bytes, and the folder of a test may be too long for one.
-        self._sockets = tempfile.TemporaryDirectory(prefix="eddyline-", dir="/tmp")
         script = job.folder / "job.sql"
         script.write_text(job.script)
         on_spark = "local" if engine == "local" else "spark"
-        command = [sys.executable, "-m", "eddyline.cli", "run", str(script), "--engine", on_spark]
+        command = [*_BLOCKED, sys.executable, "-P", "-m", "eddyline.cli", "run", str(script), "--engine", on_spark]
         command += ["--json", "--final", *(["--checkpoint", str(job.checkpoint)] if checkpoint else ())]
         for name, value in settings.items():
             command += ["--set", f"{name}={value}"]
         for module in modules:
             command += ["--udf", module]
-        environment = {**os.environ, "TMPDIR": str(self._tmp), "SPARK_LOCAL_DIRS": str(self._tmp)}
+        given = {"TMPDIR": str(self._tmp), "SPARK_LOCAL_DIRS": str(self._tmp), **(environment or {})}
+        environment = {**os.environ, **given}
         if engine == "cluster":
             environment["SPARK_HOME"] = spark_home(self._tmp / "spark")
             for name, value in (CLUSTER | dict(conf or {})).items():
                 command += ["--conf", f"{name}={value}"]
         if on_spark == "spark":
             command += ["--set", f"arena_dir={ARENAS if engine == 'cluster' else job.arenas}"]
-            java = f"spark.driver.extraJavaOptions=-Djava.io.tmpdir={self._tmp} {SHORT_LIVED}"
-            command += ["--conf", java, "--conf", f"spark.python.unix.domain.socket.dir={self._sockets.name}"]
-            command += ["--conf", "spark.log.level=OFF", "--conf", "spark.driver.memory=1g"]
+            java = f"spark.driver.extraJavaOptions={QUIET} {SHORT_LIVED}"
+            command += ["--conf", java]
+            command += ["--conf", "spark.driver.memory=1g"]
         self._errors, self._output = (self._tmp / "stderr").open("w+b"), (self._tmp / "stdout").open("w+b")
         self._process = subprocess.Popen(
             command, stdout=self._output, stderr=self._errors, env=environment, start_new_session=True
@@ -197,7 +201,6 @@ class ChaosRun:
         self._process.wait()
         self._errors.close()
         self._output.close()
-        self._sockets.cleanup()
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -207,11 +210,15 @@ class ChaosRun:
         return found
 
     @property
+    def lines(self) -> list[str]:
+        """The lines of the run's standard error."""
+        text = (self._tmp / "stderr").read_text(errors="replace")
+        return [line for line in text.splitlines() if line.strip()]
+
+    @property
     def said(self) -> str:
         """The end of the run's standard error."""
-        self._errors.seek(0)
-        lines = [line for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
-        return "\n".join(lines[-5:])
+        return "\n".join(self.lines[-5:])
 
     def _stuck(self, begin: float) -> None:
         if time.monotonic() - begin > PATIENCE:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from eddyline.testing import domains, graphs, predicates, selects, timeline
+from eddyline.testing import borrowed_windows, domains, graphs, predicates, selects, timeline
 from eddyline.testing.case import Batch, Case, FromPart, StreamDecl
 from eddyline.testing.predicates import Alias
 from eddyline.testing.trees import GROUPED, random_tree
@@ -26,6 +26,9 @@ among queries in which operators can group."""
 
 AGGREGATES, AGGREGATES_MIGRATE = 0.4, 0.6
 """The shares of cases with aggregates. With migrations it is higher, because group-bys move too."""
+
+BORROWED = 0.5
+"""The share of cases with RANGE and SLIDE that have windows with borrowed names in their place."""
 
 DURABLE = 1 / 6
 """The share of cases that go through the batch protocol."""
@@ -83,6 +86,8 @@ class CaseKind:
     """A join with tables that are asked."""
     aliases: bool = False
     """A self-join, mostly one whose aliases can share a SteM."""
+    windows: bool = False
+    """An aggregate, mostly with TUMBLE, HOP, CUMULATE or Spark's window()."""
 
 
 ANY_KIND = CaseKind()
@@ -93,7 +98,9 @@ def generate(seed: int, kind: CaseKind = ANY_KIND) -> Case:
     tables = ASKED if kind.access else LONE if seed % 10 == 7 else TABLES
     joins = kind.spill or kind.balance or kind.access or kind.aliases
     self_joins = ALIASES if kind.aliases else SELF_JOINS
-    case = _Generator(random.Random(seed), kind.migrate, joins, tables, self_joins).case()
+    generator = _Generator(random.Random(seed), kind.migrate, joins, tables, self_joins)
+    generator.windows, generator.borrowed = random.Random(~seed), 1.0 if kind.windows else BORROWED
+    case = generator.case()
     if kind.access:
         settings = {key: value for key, value in case.settings.items() if key not in ("migrate", "plan")}
         settings |= {"durable": seed % 1000} if seed % 2 else {}
@@ -114,6 +121,8 @@ class _Generator:
         self.rng, self.migrate, self.spill, self.tables = rng, migrate, spill, tables
         self.self_joins, self.alike = self_joins, self_joins > SELF_JOINS
         """The share of sources that are another alias, and whether aliases of a stream have the same filters."""
+        self.windows, self.borrowed = rng, 0.0
+        """Draws windows with borrowed names, and the share of cases with SLIDE that have them."""
         self.features: list[str] = []
         self.clock = timeline.timeline(rng)
         self.combinations = 0.0
@@ -137,9 +146,10 @@ class _Generator:
         self.combinations = sizes.fit(edges, share * (1 - self.nulls) ** (2 * len(edges)))
         self._note(*(f"key {f}" for f in sizes.families), *(["skew"] if sizes.skew else []))
         made = self._streams(sizes)
-        aggregate = rng.random() < (AGGREGATES_MIGRATE if self.migrate else AGGREGATES)
-        slide = self._slide() if aggregate and rng.random() < 0.65 else None
-        mix = rng.choice(_MIXES)
+        only = self.borrowed == 1.0
+        aggregate = only or rng.random() < (AGGREGATES_MIGRATE if self.migrate else AGGREGATES)
+        slide = self._slide() if aggregate and (only or rng.random() < 0.65) else None
+        mix = rng.choice([mix for mix in _MIXES if mix[0] or not only])
         sources = [self._window(a, width, slide, mix, len(made.rows.get(a.stream, ()))) for a in made.aliases]
         aliases = [
             _ordered(a) if s.window.startswith("ROWS") else a for a, s in zip(made.aliases, sources, strict=True)
@@ -148,7 +158,11 @@ class _Generator:
         sliding = aggregate and any("SLIDE" in s.window for s in sources)
         if aggregate:
             self._note("aggregate", *(["slide"] if sliding else []))
-            select = selects.grouped_select(rng, aliases, sources, where, sliding, self._note)
+            keys = None
+            if slide and any(s.window.startswith("RANGE") for s in sources) and self.windows.random() < self.borrowed:
+                self._note("borrowed windows")
+                sources, keys = borrowed_windows.borrowed(self.windows, aliases, sources, slide, self.clock.step)
+            select = selects.grouped_select(rng, aliases, sources, where, sliding, self._note, keys)
         else:
             select = selects.plain_select(rng, aliases, sources, where)
         batches, settings = self._batches(made, wide), self._settings()

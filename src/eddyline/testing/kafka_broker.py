@@ -145,6 +145,14 @@ class KafkaBroker:
             time.sleep(0.01)
         return topic
 
+    def create_again(self, topic: str, partitions: int = 1) -> None:
+        """Deletes a topic and creates an empty one of the same name."""
+        admin = client(self.servers)
+        admin.delete_topics([topic])[topic].result(30)
+        while topic in admin.list_topics(timeout=10).topics:
+            time.sleep(0.01)
+        self.create(topic, partitions)
+
     def _launch(self) -> None:
         listeners = {"PLAIN": self.port, "SASL": self.sasl_port, "CONTROLLER": self._controller}
         tls: dict[str, str] = {}

@@ -3,7 +3,8 @@
 The windows of SEMANTICS become plain conditions on two hidden columns of every alias: `__t`, the event time of a row in
 microseconds, and for ROWS n `__until`, the time at which n newer rows have pushed the row out: the time of the row n
 places further on in the window's order. At an instant t >= __t the row is among the last n exactly if t < __until. The
-instant is the newest __t of a combination, or the slide boundary. Aggregates take three levels, because DuckDB has no
+instant is the newest __t of a combination, or the slide boundary; TUMBLE, HOP and CUMULATE count what is before the end
+of a window, and take the place of these conditions. Aggregates take three levels, because DuckDB has no
 TRY round an aggregate: combinations with keys and arguments, groups with aggregates, outputs and HAVING.
 """
 
@@ -23,7 +24,7 @@ from sqlglot import exp
 import eddyline.testing.quiet_exit  # noqa: F401
 from eddyline.bound.bind_expr import chain
 from eddyline.bound.model import MATCH, BoundQuery
-from eddyline.cql.script import Declaration, FromItem, Script
+from eddyline.cql.script import Declaration, FromItem, Script, WindowClause
 from eddyline.plan.partition_groups import row_codes
 from eddyline.state.keys import combine
 from eddyline.testing.case import Batch, Case
@@ -32,6 +33,7 @@ from eddyline.testing.rewrite import EXACT, SORTED, Names, attempt, is_aggregate
 from eddyline.testing.udfs import MACROS
 
 SchemaOf = Callable[[str], pa.Schema]
+_BORROWED = ("TUMBLE", "HOP", "CUMULATE")
 _OPTIMIZERS = ("filter_pushdown", "join_order", "unused_columns")
 """The only optimizers of DuckDB that are on: those that small joins need to be quick. With fewer rewrites there is less
 to trust."""
@@ -160,13 +162,23 @@ def _codes(query: BoundQuery, source: int, columns: pa.Table, times: NDArray[np.
     return np.zeros(columns.num_rows, np.int64) if codes is None else codes
 
 
+def _start(window: WindowClause, end: str) -> str:
+    """The SQL of the time at which a window begins that ends at `end`."""
+    if window.kind != "CUMULATE":
+        return f"{end} - {window.size}"
+    size, last = window.size, f"{end} - 1"
+    return f"{last} - ((({last} - {window.offset}) % {size}) + {size}) % {size}"
+
+
 class _Text:
     """The SQL of one script."""
 
     def __init__(self, script: Script, schemas: Mapping[str, pa.Schema], times: Mapping[str, str | None]) -> None:
         self.names, self.items, self.times = Names(schemas), script.sources, times
-        slides = {item.window.slide for item in script.sources if item.window is not None} - {None}
-        self.slide: int | None = slides.pop() if slides else None
+        sliding = [item.window for item in script.sources if item.window is not None and item.window.slide is not None]
+        self.slide = sliding[0].slide if sliding else None
+        self.borrowed = sliding[0] if sliding and sliding[0].kind in _BORROWED else None
+        """A window that counts start <= ts < end."""
         select = script.select
         raw = [e for item in select.expressions for e in self._expanded(item)]
         named = {e.alias.lower(): e.unalias() for e in raw if e.alias}
@@ -218,8 +230,14 @@ class _Text:
         return used
 
     def boundaries(self, rows: Mapping[str, SortedOut], sources: Mapping[str, Declaration]) -> pa.Array:
-        """The slide boundaries at which a row may be. The last one is the first boundary >= the newest readable row."""
+        """The slide boundaries at which a row may be. With SLIDE the last one is the first boundary >= the newest
+        readable row."""
         slide = self.slide or 1
+        if self.borrowed is not None:
+            item = next(item for item in self.items if item.window is self.borrowed)
+            at = (self.borrowed.offset + self.borrowed.size) % slide
+            first = np.unique((rows[sources[item.alias].name].times - at) // slide * slide + at)
+            return pa.array(np.unique(np.add.outer(first, np.arange(0, self.borrowed.size + 2 * slide, slide))))
         newest = max(r.newest for r in rows.values())
         if newest == NEVER:
             return pa.array([], pa.int64())
@@ -266,9 +284,10 @@ class _Text:
                 return found
             end = window_end(part)
             if end is not None:
-                sizes = {item.window.size for item in self.items if item.window is not None}
-                start = f" - {sizes.pop()}" if end == "window_start" else ""
-                return exp.maybe_parse(f"make_timestamp(__end{start})", dialect="duckdb")
+                window = next((item.window for item in self.items if item.window is not None), None)
+                assert window is not None
+                what = {"window_end": "__end", "window_start": _start(window, "__end"), "window_time": "__end - 1"}
+                return exp.maybe_parse(f"make_timestamp({what[end]})", dialect="duckdb")
             ours = self.names.duration_abs(part) or self.names.decoded(part)
             return None if ours is None else attempt(ours, replace)
 
@@ -283,13 +302,17 @@ class _Text:
         conditions = []
         for item in timed:
             time = f'"{item.alias}".__t'
+            before = "<=" if self.borrowed is None else "<"
             if self.slide is not None:
-                conditions.append(f"{time} <= {at}")
-            if item.window is not None and item.window.kind == "RANGE":
-                sign = "<=" if self.slide is None else "<"
+                conditions.append(f"{time} {before} {at}")
+            if item.window is not None and item.window.kind in _BORROWED:
+                conditions.append(f"{time} >= {_start(item.window, at)}")
+            elif item.window is not None and item.window.kind == "RANGE":
+                sign = "<" if self.slide is not None and self.borrowed is None else "<="
                 conditions.append(f"{at} - {time} {sign} {item.window.size}")
             elif item.window is not None and item.window.kind == "ROWS":
-                conditions.append(f'"{item.alias}".__until IS NULL OR {at} < "{item.alias}".__until')
+                gone = "<" if self.borrowed is None else "<="
+                conditions.append(f'"{item.alias}".__until IS NULL OR {at} {gone} "{item.alias}".__until')
         return conditions
 
     def _grouped(self, source: str, where: str) -> str:

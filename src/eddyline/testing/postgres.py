@@ -14,8 +14,9 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -30,18 +31,32 @@ class NoPostgres(Exception):
     """There is no server to be had; the message says why."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class PostgresServer:
-    """A running server."""
+    """A running server, which may be killed and start again where it was, with what it had."""
 
     port: int
     process: subprocess.Popen[bytes]
+    launch: Callable[[], subprocess.Popen[bytes] | None]
+    """Starts its program, and waits until it answers; None if it does not."""
     user: str = "eddyline"
 
     @property
     def url(self) -> str:
         """For clients."""
         return f"postgresql://{self.user}@127.0.0.1:{self.port}/postgres"
+
+    def kill(self) -> None:
+        """The server and its sessions end as by a crash."""
+        self._signal(signal.SIGKILL)
+        self.process.wait()
+
+    def start(self) -> None:
+        """It starts again, and answers."""
+        process = self.launch()
+        if process is None:
+            raise NoPostgres("the PostgreSQL server does not start again")
+        self.process = process
 
     def pause(self) -> None:
         """The server and its sessions hang."""
@@ -82,34 +97,47 @@ def postgres_server(log: Path | None = None, more: Sequence[str] = ()) -> Iterat
         data = Path(folder) / "data"
         _call(user, programs / "initdb", "-D", data, "-U", "eddyline", "-A", "trust", "--no-sync", "--no-instructions",
               "--encoding=UTF8", "--locale=C")  # fmt: skip
-        for left in reversed(range(TRIES)):
+        for _ in range(TRIES):
             port = free_port()
             settings = [part for one in (*_FAST, *more, f"unix_socket_directories={folder}") for part in ("-c", one)]
-            with (log or Path(os.devnull)).open("ab") as said:
-                process = subprocess.Popen(
-                    [programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), *settings],
-                    stdout=subprocess.DEVNULL,
-                    stderr=said,
-                    cwd=folder,
-                    user=user.pw_uid if user else None,
-                    group=user.pw_gid if user else None,
-                    start_new_session=True,
-                )
-            if _is_ready(process, data):
+            command = programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", port, *settings
+            launch = partial(_launched, command, data, user, log or Path(os.devnull))
+            if (process := launch()) is not None:
                 break
-            process.kill()
-            process.wait()
-            if not left:
-                raise NoPostgres(f"the PostgreSQL server of {programs} does not start")
+        else:
+            raise NoPostgres(f"the PostgreSQL server of {programs} does not start")
+        server = PostgresServer(port, process, launch)
         try:
-            yield PostgresServer(port, process)
+            yield server
         finally:
-            process.send_signal(signal.SIGINT)  # ends all sessions
+            server.process.send_signal(signal.SIGINT)  # ends all sessions
             try:
-                process.wait(20)
+                server.process.wait(20)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                server.process.kill()
+                server.process.wait()
+
+
+def _launched(
+    command: Sequence[object], data: Path, user: pwd.struct_passwd | None, log: Path
+) -> subprocess.Popen[bytes] | None:
+    """A server that answers; None if it does not start."""
+    (data / "postmaster.pid").unlink(missing_ok=True)  # of a server that was killed
+    with log.open("ab") as said:
+        process = subprocess.Popen(
+            [str(part) for part in command],
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            cwd=data.parent,
+            user=user.pw_uid if user else None,
+            group=user.pw_gid if user else None,
+            start_new_session=True,
+        )
+    if _is_ready(process, data):
+        return process
+    process.kill()
+    process.wait()
+    return None
 
 
 def _is_ready(process: subprocess.Popen[bytes], data: Path) -> bool:

@@ -46,6 +46,8 @@ def attempt(node: exp.Expr, replace: Replace) -> exp.Expr:
 def _guard(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
         return node
+    if isinstance(node, exp.Bracket):
+        node.set("offset", 1)  # places are written as DuckDB counts them
     if type(node) is exp.Cast:
         return exp.TryCast(**node.args, safe=True)
     divisor = node.expression if isinstance(node, exp.Div | exp.IntDiv | exp.Mod) else None
@@ -68,10 +70,12 @@ def is_call(node: exp.Expr, *names: str) -> bool:
 
 
 def window_end(node: exp.Expr) -> str | None:
-    """`window_end` or `window_start` if a node is that, as a call or as a name that no column has."""
-    bare = isinstance(node, exp.Column) and not node.table
-    name = node.name.lower() if bare or isinstance(node, exp.Anonymous) else ""
-    return name if name in ("window_end", "window_start") else None
+    """`window_end`, `window_start` or `window_time` if a node is that, as a call or as a name that no column has;
+    Spark writes window.end and window.start."""
+    name = node.name if isinstance(node, exp.Anonymous) else ""
+    if isinstance(node, exp.Column) and node.table.lower() in ("", "window"):
+        name = "_".join(part.name for part in node.parts)
+    return name.lower() if name.lower() in ("window_end", "window_start", "window_time") else None
 
 
 def is_aggregate(node: exp.Expr) -> bool:

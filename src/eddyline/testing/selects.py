@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from eddyline.testing import borrowed_windows
 from eddyline.testing.case import FromPart, SelectParts
 from eddyline.testing.predicates import Alias, is_number, is_opaque, value
 
@@ -32,14 +33,19 @@ def grouped_select(
     where: Sequence[str],
     slide: bool,
     note: Note,
+    windows: Sequence[str] | None = None,
 ) -> SelectParts:
-    """A query with aggregates, with or without GROUP BY."""
+    """A query with aggregates, with or without GROUP BY. Windows with borrowed names are in `sources` and `windows`,
+    which are keys."""
     keys = _keys(rng, aliases)
     note("group by" if keys else "one group")
     outputs = [k for k in keys if rng.random() < 0.9]
     outputs += [_aggregate(rng, aliases, note) for _ in range(rng.randint(0 if outputs else 1, 4))]
-    outputs += ["window_end()"] if slide and rng.random() < 0.8 else []
-    if slide and rng.random() < 0.3:
+    if windows is not None:
+        outputs += borrowed_windows.outputs(rng, len({s.window for s in sources}) == 1)
+    elif slide:
+        outputs += ["window_end()"] if rng.random() < 0.8 else []
+    if slide and windows is None and rng.random() < 0.3:
         ranges = {s.window.split(" SLIDE")[0] for s in sources if s.window}
         alike = len(ranges) == 1 and all(s.window.startswith("RANGE") for s in sources)
         outputs += ["window_start()"] if alike else ["window_end"]
@@ -53,6 +59,7 @@ def grouped_select(
     if slide and keys and rng.random() < 0.15:
         note("group by window_end")
         keys.append("window_end()")
+    keys = [*keys, *(windows or ())]
     return SelectParts(_named(outputs), tuple(sources), tuple(where), tuple(keys), having, joined=rng.random() < 0.15)
 
 

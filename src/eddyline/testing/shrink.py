@@ -87,7 +87,7 @@ def _fewer_parts(case: Case) -> Iterator[Case]:
             settings = {**case.settings, "plan": _without_alias(str(case.settings.get("plan", "mjoin")), gone.alias)}
             yield _unused_gone(replace(case, select=smaller, settings=settings))
     for i, source in enumerate(select.sources):
-        if source.window and "SLIDE" not in source.window:
+        if source.window and not source.slides:
             bare = (*select.sources[:i], replace(source, window=""), *select.sources[i + 1 :])
             yield replace(case, select=replace(select, sources=bare))
 

@@ -12,10 +12,12 @@ from eddyline.bound import types as t
 from eddyline.bound.bind import bind
 from eddyline.bound.evaluate import ErrorCount, evaluate
 from eddyline.bound.expr import Call, Expr, SourceColumn, walk
+from eddyline.cql.dialect import EDDYLINE
 from eddyline.cql.script import parse
+from eddyline.testing.edge_values import EDGES
 from eddyline.testing.expressions import TEMPLATES, random_expr
 from eddyline.testing.rewrite import attempt
-from tests.support.grid import VALUES, plain, same
+from tests.support.grid import plain, same
 
 COLUMNS: dict[str, pa.Array] = {}
 WANTED = [t.BOOL, t.INT64, t.DOUBLE, t.STRING, t.DATE, t.TIMESTAMP, t.INTERVAL, pa.decimal128(18, 3), t.INT16, t.FLOAT]
@@ -25,7 +27,7 @@ ROWS = 24
 def data(rng: random.Random) -> pa.Table:
     """A column of every type, of tame values: what the fuzzer's data look like."""
     columns = {}
-    for number, (type, values) in enumerate(VALUES.items()):
+    for number, (type, values) in enumerate(EDGES.items()):
         if t.is_integer(type):
             values = [None, 0, 1, 2, 3, 5, 7, 100, *([-1, -7] if type in t.SIGNED else [])]
         elif type in t.FLOATS:
@@ -42,9 +44,11 @@ def data(rng: random.Random) -> pa.Table:
 
 
 def columns_of(table: pa.Table) -> list[tuple[str, pa.DataType]]:
-    """The columns as SQL writes them, the elements of lists, and the fields of structs."""
+    """The columns as SQL writes them, the sizes and elements of lists, and the fields of structs."""
     columns = [(f"s.{f.name}", f.type) for f in table.schema if f.name != "ts"]
-    columns += [(f"{c}[{place}]", type.value_type) for c, type in columns if t.is_list(type) for place in (1, -1)]
+    lists = [(c, type) for c, type in columns if t.is_list(type)]
+    columns += [(f"array_length({c})", t.INT64) for c, _ in lists]
+    columns += [(f"{c}[{place}]", type.value_type) for c, type in lists for place in (1, -1)]
     return columns + [(f'{c}."{f.name}"', f.type) for c, type in columns if pa.types.is_struct(type) for f in type]
 
 
@@ -55,7 +59,7 @@ def bound(texts: list[str], schema: pa.Schema) -> list[Expr]:
 
 
 def guarded(text: str) -> str:
-    return attempt(sqlglot.parse_one(text, dialect="duckdb"), lambda node: None).sql("duckdb")
+    return attempt(sqlglot.parse_one(text, dialect=EDDYLINE), lambda node: None).sql("duckdb")
 
 
 def test_random_expressions_as_duckdb() -> None:

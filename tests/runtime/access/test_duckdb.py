@@ -10,7 +10,7 @@ import pytest
 
 from eddyline.engine.lookups import Request
 from eddyline.runtime.access.asking import Asking
-from eddyline.runtime.access.client import TableRefused, TryFailed
+from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.tables import AccessTable
 from eddyline.runtime.access.tuning import AccessTuning
 from tests.support.access import NO_KEYS, all_answers, declared, failures, looked_up, scanned
@@ -91,3 +91,46 @@ def test_close_in_the_middle_of_a_scan(table: Made, caplog: pytest.LogCaptureFix
         asking.ask([Request("t", 0, NO_KEYS)])
         assert not asking.answers(10)[0].is_last
     assert not caplog.records and started_threads() == threads
+
+
+@pytest.mark.parametrize(
+    ("there", "keys"),
+    [
+        ("7::INT", ["7", "x", "07", "1e99"]),
+        ("'00000000-0000-0000-0000-00000000000a'::UUID", ["00000000-0000-0000-0000-00000000000a", "none"]),
+        ("'ok'::ENUM('ok', 'bad')", ["ok", "unknown"]),
+        ("1.50::DECIMAL(10, 3)", ["1.500", "1.5", "x"]),
+        ("0.1::FLOAT", ["0.1", "x"]),
+        ("DATE '2026-01-01'", ["2026-01-01", "2026-13-01"]),
+        ("TIMESTAMPTZ '2026-01-01 00:00:00+00'", ["2026-01-01 00:00:00+00", "x"]),
+    ],
+)
+def test_a_text_that_is_no_value_of_the_column_has_no_match(there: str, keys: list[str], tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
+        database.execute(f"CREATE TABLE t AS SELECT {there} AS k")
+    made = declared("duckdb", pa.schema([("k", pa.string())]), path=tmp_path / "t.duckdb", table="t", retries=0)
+    answers = all_answers(made, pa.record_batch({"k": keys}))
+    assert failures(answers) == {}
+    assert [row["k"] for a in answers for row in a.rows.to_pylist()] == keys[:1]
+
+
+@pytest.mark.parametrize(
+    ("there", "type_"),
+    [
+        ("TIMESTAMP", pa.timestamp("us")),
+        ("DATE", pa.date32()),
+        ("TIMESTAMPTZ", pa.string()),
+        ("TIMESTAMP_S", pa.string()),
+    ],
+)
+def test_an_infinite_time_is_refused(there: str, type_: pa.DataType, tmp_path: Path) -> None:
+    """It was the year 294247."""
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
+        database.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES (1, '-infinity'::{there}), (2, NULL)) v(k, v)")
+    schema = pa.schema([("k", pa.int64()), ("v", type_)])
+    made = declared("duckdb", schema, path=tmp_path / "t.duckdb", table="t", retries=0)
+    answers = all_answers(made, pa.record_batch({"k": [1, 2]}))
+    assert failures(answers) == {1: "column v: a time is infinite"}
+    for _ in range(2):  # a scan that failed leaves the file closed
+        with pytest.raises(KeysRefused, match="column v: a time is infinite"):
+            scanned(made.open, "v")

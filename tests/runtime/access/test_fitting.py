@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.runtime.access.client import KeysRefused, TableRefused
-from eddyline.runtime.access.fitting import fitted_batch, fitted_values, only, values_of
+from eddyline.runtime.access.fitting import fitted_batch, fitted_json, fitted_values, only, values_of
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,18 @@ def test_values_that_do_not_fit(type_: pa.DataType, value: Any, message: str) ->
     assert str(caught.value) == message
 
 
-def test_json_has_bytes_in_base64() -> None:
-    schema = pa.schema([("x", pa.binary()), ("y", pa.list_(pa.int64()))])
-    found = fitted_values({"x": ["AP8=", None], "y": [[1], None]}, schema, json=True)
-    assert found.to_pylist() == [{"x": b"\x00\xff", "y": [1]}, {"x": None, "y": None}]
+def test_objects_of_json() -> None:
+    schema = pa.schema([("x", pa.binary()), ("y", pa.list_(pa.int64())), ("d", pa.decimal128(20, 2))])
+    number = "12345678901234567.12"
+    rows = [{"x": "AP8=", "y": ["1"], "d": number}, {"d": "1e2", "y": None}]
+    found = fitted_json(rows, schema, pa.record_batch({"k": [1]})).to_pylist()
+    assert found == [{"x": b"\x00\xff", "y": [1], "d": Decimal(number)}, {"x": None, "y": None, "d": Decimal(100)}]
     with pytest.raises(KeysRefused, match="column x: 'no' is not"):
-        fitted_values({"x": ["no"], "y": [None]}, schema, json=True)
+        fitted_json([{"x": "no"}], schema, pa.record_batch({"k": [1]}))
+    keys = pa.record_batch({"d": pa.array([Decimal("7.50")], pa.decimal128(20, 2))})
+    only_d = pa.schema([schema.field("d")])
+    found = fitted_json([{}, {"d": "1"}, {"d": None}], only_d, keys).column(0).to_pylist()
+    assert found == [Decimal("7.50"), Decimal(1), None]
 
 
 def test_batches_of_other_types() -> None:

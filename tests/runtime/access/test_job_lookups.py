@@ -101,7 +101,7 @@ def test_a_replica_stands_in_for_another(
         ("path 'none.db'", "there is no file 'none.db'", 42),
         ("tabel 'x'", "sqlite has no option 'tabel'; did you mean 'table'?", 42),
         ("retries 1, ttl '5 s'", "option ttl is for all access methods; write it in the OPTIONS of the table", 53),
-        ("timeout soon", "option timeout is a length of time such as '2 s' or '1 minute 30 s', not 'soon'", 19),
+        ("timeout soon", "option timeout is a length of time such as '2 s' or '1 minute 30 s', not 'soon'", 42),
     ],
 )
 def test_a_wrong_option_of_a_method_is_told_at_its_place(

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pytest
 
 from eddyline.engine.lookups import Request
+from eddyline.runtime.access import postgres
 from eddyline.runtime.access.asking import Asking
-from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
+from eddyline.runtime.access.client import TableRefused, TryFailed
 from eddyline.runtime.access.tables import AccessTable
 from eddyline.runtime.access.tuning import AccessTuning
 from eddyline.testing.postgres import NoPostgres, PostgresServer, postgres_server
@@ -161,7 +162,7 @@ def test_a_value_that_does_not_fit_fails_its_key_only(table: Made) -> None:
     answers = all_answers(odd, keys, columns=("k", "v"))
     assert failures(answers) == {"2": "column v: 'x' is not a value of type BIGINT"}
     assert sorted(row["v"] for a in answers for row in a.rows.to_pylist()) == [1, 3]
-    assert failures(all_answers(odd, keys, columns=("k", "w"))) == {"1": "a time is infinite"}
+    assert failures(all_answers(odd, keys, columns=("k", "w"))) == {"1": "column w: a time is infinite"}
 
 
 def test_spaces_that_the_database_ignores(table: Made) -> None:
@@ -236,6 +237,21 @@ def test_a_lookup_that_is_cancelled_leaves_the_client_usable(table: Made, server
     asyncio.run(course())
 
 
+def test_a_lock_of_another_session_is_named(
+    table: Made, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_SESSION", postgres._SESSION.replace("20s", "200ms"))
+    keys = pa.record_batch({"a": pa.array([1], pa.int32())})
+    pairs = table("pairs", PAIRS, timeout="1 s", retries=99)
+    with psycopg.connect(server.url) as locking:
+        locking.execute("LOCK TABLE pairs IN ACCESS EXCLUSIVE MODE")
+        found = failures(all_answers(pairs, keys))
+        scan = all_answers(pairs, NO_KEYS)
+    assert "another session holds a lock on pairs" in found[1]
+    assert [answer.error for answer in scan] == ["another session holds a lock on pairs"]
+    assert failures(all_answers(pairs, keys)) == {}
+
+
 def sessions(server: PostgresServer) -> int:
     with psycopg.connect(server.url) as connection:
         found: Any = connection.execute(
@@ -269,20 +285,6 @@ def test_a_server_that_hangs_is_left_at_the_deadline() -> None:
         hung = declared("postgres", PAIRS, url=url, table="pairs", timeout="0.3 s")
         answers = all_answers(hung, pa.record_batch({"a": pa.array([1, 2], pa.int32())}))
         assert failures(answers) == {1: "no answer within 0.3 s", 2: "no answer within 0.3 s"}
-
-
-def test_a_key_that_the_database_refuses(server: PostgresServer) -> None:
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS ids AS SELECT '00000000-0000-0000-0000-000000000001'::uuid AS id"
-        )
-    ids = declared("postgres", pa.schema([("id", pa.string())]), url=server.url, table="ids", retries=0)
-    good = "00000000-0000-0000-0000-000000000001"
-    with pytest.raises(KeysRefused):
-        looked_up(ids.open, pa.record_batch({"id": ["x", good]}), "id")
-    answers = all_answers(ids, pa.record_batch({"id": ["x", good]}))
-    assert failures(answers) == {"x": 'invalid input syntax for type uuid: "x"'}
-    assert [row["id"] for a in answers for row in a.rows.to_pylist()] == [good]
 
 
 def test_close_in_the_middle_of_a_scan(table: Made, caplog: pytest.LogCaptureFixture) -> None:

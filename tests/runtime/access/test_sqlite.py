@@ -201,3 +201,15 @@ def test_close_in_the_middle_of_a_scan(table: Made, caplog: pytest.LogCaptureFix
         asking.ask([Request("t", 0, NO_KEYS)])
         assert not asking.answers(10)[0].is_last
     assert not caplog.records and started_threads() == threads
+
+
+def test_a_text_that_is_not_utf8_fails_its_own_key(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "t.db") as database:
+        database.execute("CREATE TABLE t (k INTEGER, v)")
+        database.execute("INSERT INTO t VALUES (1, CAST(x'61ff' AS TEXT)), (2, 'é')")
+    database.close()
+    schema = pa.schema([("k", pa.int64()), ("v", pa.string())])
+    made = declared("sqlite", schema, path=tmp_path / "t.db", table="t", retries=0)
+    answers = all_answers(made, pa.record_batch({"k": [1, 2]}))
+    assert failures(answers) == {1: "column v: 'a?' is not a value of type VARCHAR"}
+    assert [row["v"] for a in answers for row in a.rows.to_pylist()] == ["é"]

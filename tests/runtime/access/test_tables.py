@@ -13,6 +13,7 @@ from eddyline.bound.model import AccessMethod
 from eddyline.cql.declaration import Declaration, DeclaredMethod
 from eddyline.cql.places import Place
 from eddyline.errors import SettingError
+from eddyline.extras import install
 from eddyline.runtime.access import tables
 from eddyline.runtime.access.tables import AccessTable, open_table
 from eddyline.runtime.secrets import secret
@@ -216,7 +217,7 @@ def test_a_missing_library_is_named(format_: str, library: str, monkeypatch: pyt
     monkeypatch.setattr(tables, "import_module", missing)
     message = refusal(format_)
     assert message.startswith(f"{format_} needs {library}")
-    assert message.endswith(f"(No module named 'something'); type: pip install 'eddyline[{format_}]'")
+    assert message.endswith(f"(No module named 'something'); type: {install(format_)}")
 
 
 def test_secrets_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

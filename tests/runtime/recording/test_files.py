@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from eddyline.cli.main import main
 from eddyline.errors import SettingError
 from eddyline.runtime.recording.files import RecordFile, read
 from tests.support.events import RUN, sample
@@ -111,3 +112,40 @@ def test_lines_that_are_no_events_are_passed_over(tmp_path: Path) -> None:
     with (tmp_path / "r").open("ab") as file:
         file.write(b'7\n{"type": 3, "t": 1}\n{"type": "new kind"}\n{"type": "new kind", "t": 1}\n')
     assert [event["type"] for event in read(tmp_path / "r")] == ["run", "new kind"]
+
+
+def test_only_its_user_can_read_a_record(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        (tmp_path / "empty").touch()
+        for name in ("new", "empty"):
+            RecordFile(tmp_path / name, lambda text: None).close()
+            assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)
+
+
+HOSTILE = {
+    "deep": b"[" * 100_000 + b"]" * 100_000,
+    "deep inside": b'{"type":"sample","t":1,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "nothing in it": b'{"type":"decision","t":1}',
+    "other types": b'{"type":"decision","t":1,"kind":[],"what":7,"why":{},"id":null}',
+    "a number that is none": b'{"type":"sample","t":1e400}',
+    "no plan": b'{"type":"outcome","t":1,"of":[],"paid":"x","what":{}}',
+    "an odd end": b'{"type":"end","t":-1,"error":{}}',
+}
+
+
+@pytest.mark.parametrize("event", HOSTILE)
+@pytest.mark.parametrize("command", ["why", "replay --text --speed 1000"])
+def test_a_record_of_somebody_else_gets_at_most_one_line(
+    command: str, event: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "record"
+    file.write_bytes(b'{"type":"run","t":0,"version":1}\n' + HOSTILE[event] + b"\n")
+    name, *options = command.split()
+    status = main([name, str(file), *options])
+    said = capsys.readouterr().err
+    assert "bug" not in said and "Traceback" not in said and said.count("\n") == (status != 0)
+    if status:
+        assert status == 2 and said.startswith(f"eddyline: {file} is no record"), said

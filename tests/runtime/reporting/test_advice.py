@@ -40,6 +40,11 @@ def _checkpointed(text: str, settings: dict[str, object], stop: Callable[[], boo
     return LocalRunner(job, from_mapping(settings), "ck").run(stop)
 
 
+def _of_rows(summary: Summary) -> list[str]:
+    """The warnings but for the one that slots of the local engine share a core."""
+    return [warning for warning in summary.warnings if not warning.startswith("slots=")]
+
+
 @pytest.mark.parametrize("checkpoint", [False, True])
 @pytest.mark.parametrize("slots", [1, 3])
 def test_the_lateness_that_keeps_all_rows_is_told(
@@ -55,7 +60,7 @@ def test_the_lateness_that_keeps_all_rows_is_told(
         "largest_lateness_seconds": 102.0, "lateness": "2 MINUTES", "dead_share": 0.0, "first_dead": "",
     }  # fmt: skip
     assert closing(summary).endswith(", 3 late (up to 1 min 42 s; LATENESS 2 MINUTES would have kept them)")
-    assert not summary.warnings
+    assert _of_rows(summary) == []
 
 
 def test_that_lateness_does_keep_them_however_batches_are_cut(in_tmp: Path, run_script: Run, table: Table) -> None:
@@ -139,7 +144,7 @@ def test_a_few_dead_rows_are_told_in_the_closing_line(in_tmp: Path, run_script: 
             " declare the columns, with k as VARCHAR: CREATE STREAM s (ts TIMESTAMP, k VARCHAR)"
             " if such values are right)"
         )
-        assert summary.warnings == ()
+        assert _of_rows(summary) == []
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])

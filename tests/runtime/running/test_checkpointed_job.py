@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,8 @@ from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.settings import Settings, from_mapping
-from eddyline.state.log.store import Store
+from eddyline.state.folder_lock import FolderLock
+from eddyline.state.log.sealed import sealed, with_label
 from eddyline.testing.simulation import leftovers
 
 SCRIPT = """
@@ -204,9 +204,8 @@ def test_groups_leave_memory_and_all_results_are_made(
 def test_a_checkpoint_of_spark(data: Path) -> None:
     run(batches=1)
     commit = max((data / "checkpoint" / "commits").iterdir())
-    body = json.loads(commit.read_bytes().partition(b"\n")[2]) | {"offsets": ["{}"]}
-    text = json.dumps(body).encode()
-    commit.write_bytes(b"%08x\n" % zlib.crc32(text) + text)
+    label, body = with_label(commit.read_bytes())
+    commit.write_bytes(sealed(json.dumps(json.loads(body) | {"offsets": ["{}"]}).encode(), label))
     with pytest.raises(SettingError, match="belongs to a job on Spark"):
         run()
 
@@ -308,7 +307,7 @@ def test_a_file_that_was_read_in_part_must_stay(data: Path) -> None:
 def test_another_run_that_was_faster(data: Path) -> None:
     """Where a folder cannot be locked, two runs may share one checkpoint: the run that is behind must not publish."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Store, "hold", lambda self: None)
+        patch.setattr(FolderLock, "take", lambda self, folder: None)
         chosen = from_mapping({"batch_rows": 5, "at_end": "flush"})
         slow = LocalRunner(prepare(SCRIPT), chosen, "checkpoint")
 

@@ -20,7 +20,7 @@ from eddyline.errors import JobError, ScriptError, SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.sinks.delta import DeltaLakeTable, open_table
-from eddyline.runtime.sinks.sink import BatchOwner
+from eddyline.runtime.sinks.sink import BatchMark, BatchOwner, Delivery
 
 ME = BatchOwner("0123456789ab", "results")
 NUMBERS = pa.schema([("k", pa.int64()), ("v", pa.string())])
@@ -29,14 +29,18 @@ NUMBERS = pa.schema([("k", pa.int64()), ("v", pa.string())])
 def table(
     path: Path, schema: pa.Schema = NUMBERS, partition_by: tuple[str, ...] = (), **options: str
 ) -> DeltaLakeTable:
-    opened = open_table(Options("delta", {"path": str(path), **options}), partition_by, schema)
+    opened = open_table(Options("delta", {"path": str(path), "mode": "append", **options}), partition_by, schema)
     opened.check()
     opened.open()
     return opened
 
 
+def delivery(batch: int, owner: BatchOwner = ME, history: int = 7) -> Delivery:
+    return Delivery(owner, BatchMark(batch, history), None)
+
+
 def add(to: DeltaLakeTable, batch: int, rows: pa.RecordBatch, owner: BatchOwner | None = ME) -> None:
-    to.add(lambda: iter([rows]), owner, batch)
+    to.add(lambda: iter([rows]), None if owner is None else delivery(batch, owner))
 
 
 def numbers(*ks: int) -> pa.RecordBatch:
@@ -53,14 +57,23 @@ def test_a_batch_and_its_number_are_one_commit(tmp_path: Path) -> None:
     to = table(tmp_path)
     add(to, 3, numbers(1, 2))
     add(to, 3, numbers(1, 2))
-    add(to, 2, numbers(0))
-    (last,) = [json.loads(line) for file in (tmp_path / "_delta_log").glob("*1.json") for line in file.open()
-               if "txn" in line]  # fmt: skip
-    assert last["txn"]["appId"] == "eddyline-0123456789ab-results" and last["txn"]["version"] == 3
+    with pytest.raises(JobError, match="has batch 3 of another run of this job; start it again"):
+        add(to, 2, numbers(0))
+    with pytest.raises(JobError, match="has batch 3 of another run of this job; start it again"):
+        to.add(lambda: iter([numbers(0)]), delivery(3, history=8))
+    with pytest.raises(JobError, match="has batch 3 of another run of this job; start it again"):
+        to.add(lambda: iter([numbers(0)]), Delivery(ME, BatchMark(4, 8), BatchMark(3, 8)))
+    (last,) = (tmp_path / "_delta_log").glob("*1.json")
+    marks = [json.loads(line)["txn"] for line in last.read_text().splitlines() if "txn" in line]
+    me = "eddyline-0123456789ab-results"
+    assert {mark["appId"]: mark["version"] for mark in marks} == {me: 3, f"{me}-history": 7}
     assert len(list((tmp_path / "_delta_log").glob("*.json"))) == 2
     added = [action["add"]["path"] for action in commits(tmp_path) if "add" in action]
     assert [pq.read_table(tmp_path / path)["k"].to_pylist() for path in added] == [[1, 2]]
-    assert to.newest(ME) == table(tmp_path).newest(ME) == 3 and to.newest(BatchOwner("another", "results")) is None
+    assert (
+        to.newest(ME) == table(tmp_path).newest(ME) == BatchMark(3, 7)
+        and to.newest(BatchOwner("another", "results")) is None
+    )
 
 
 def test_a_second_driver_does_not_write_a_batch_again(tmp_path: Path) -> None:
@@ -73,7 +86,7 @@ def test_a_second_driver_does_not_write_a_batch_again(tmp_path: Path) -> None:
         other.join()
         yield numbers(7)
 
-    two.add(first_the_other, ME, 0)
+    two.add(first_the_other, delivery(0))
     assert pl.read_delta(str(tmp_path))["k"].to_list() == [7]
 
 
@@ -145,8 +158,9 @@ def test_partitions(tmp_path: Path) -> None:
     ):
         with pytest.raises(SettingError, match=message):
             table(tmp_path / "new", partition_by=wrong)
-    with pytest.raises(SettingError, match="a Delta table cannot be divided by bytes, as b has"):
-        table(tmp_path / "new", pa.schema([("b", pa.binary()), ("k", pa.int64())]), partition_by=("b",))
+    for type_, name in ((pa.binary(), "BLOB"), (pa.decimal128(6, 2), r"DECIMAL\(6,2\)"), (pa.float32(), "FLOAT")):
+        with pytest.raises(SettingError, match=f"a Delta table cannot be divided by a column of type {name}, as b is"):
+            table(tmp_path / "new", pa.schema([("b", type_), ("k", pa.int64())]), partition_by=("b",))
 
 
 def test_other_columns_are_refused_or_merged(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from eddyline.errors import JobError, ScriptError, SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.sinks.iceberg import IcebergTable, open_table
-from eddyline.runtime.sinks.sink import BatchOwner
+from eddyline.runtime.sinks.sink import BatchMark, BatchOwner, Delivery
 
 ME = BatchOwner("0123456789ab", "results")
 NUMBERS = pa.schema([("k", pa.int64()), ("v", pa.string())])
@@ -30,15 +30,19 @@ def catalog(folder: Path) -> dict[str, str]:
 
 def table(folder: Path, schema: pa.Schema = NUMBERS, partition_by: tuple[str, ...] = (), **more: str) -> IcebergTable:
     given = {f"catalog.{key}": value for key, value in catalog(folder).items()}
-    options = Options("iceberg", {"table": "lake.out", "create": "true", **given, **more})
+    options = Options("iceberg", {"table": "lake.out", "create": "true", "mode": "append", **given, **more})
     opened = open_table(options, partition_by, schema)
     opened.check()
     opened.open()
     return opened
 
 
+def delivery(batch: int, owner: BatchOwner = ME, history: int = 7) -> Delivery:
+    return Delivery(owner, BatchMark(batch, history), None)
+
+
 def add(to: IcebergTable, batch: int, rows: pa.RecordBatch, owner: BatchOwner | None = ME) -> None:
-    to.add(lambda: iter([rows]), owner, batch)
+    to.add(lambda: iter([rows]), None if owner is None else delivery(batch, owner))
 
 
 def numbers(*ks: int) -> pa.RecordBatch:
@@ -58,10 +62,15 @@ def test_a_batch_that_comes_again_is_left_out(tmp_path: Path) -> None:
     assert to.newest(ME) is None
     add(to, 3, numbers(1, 2))
     add(to, 3, numbers(1, 2))
-    add(to, 2, numbers(0))
+    with pytest.raises(JobError, match="has batch 3 of another run of this job; start it again"):
+        add(to, 2, numbers(0))
+    with pytest.raises(JobError, match="has batch 3 of another run of this job; start it again"):
+        to.add(lambda: iter([numbers(0)]), delivery(3, history=8))
+    with pytest.raises(JobError, match="has batch 3 of another run of this job; start it again"):
+        to.add(lambda: iter([numbers(0)]), Delivery(ME, BatchMark(4, 8), BatchMark(3, 8)))
     add(to, 4, numbers(5), BatchOwner("another", "results"))
     add(to, 0, numbers(6), None)
-    assert keys(tmp_path) == [1, 2, 5, 6] and to.newest(ME) == table(tmp_path).newest(ME) == 3
+    assert keys(tmp_path) == [1, 2, 5, 6] and to.newest(ME) == table(tmp_path).newest(ME) == BatchMark(3, 7)
     loaded = load_catalog("default", **catalog(tmp_path)).load_table("lake.out")
     assert loaded.properties["eddyline.0123456789ab.results.batch"] == "3"
     assert "commit.retry.num-retries" not in loaded.properties, "the table belongs to others too"
@@ -77,7 +86,7 @@ def test_a_second_driver_does_not_write_a_batch_again(tmp_path: Path) -> None:
         add(one, 0, numbers(7))
         yield numbers(7)
 
-    two.add(first_the_other, ME, 0)
+    two.add(first_the_other, delivery(0))
     assert keys(tmp_path) == [7]
 
 
@@ -91,8 +100,8 @@ def test_another_writer_in_between(tmp_path: Path) -> None:
             add(one, 0, numbers(8), BatchOwner("another", "results"))
         yield numbers(7)
 
-    two.add(first_the_other, ME, 0)
-    assert keys(tmp_path) == [7, 8] and two.newest(ME) == 0
+    two.add(first_the_other, delivery(0))
+    assert keys(tmp_path) == [7, 8] and two.newest(ME) == BatchMark(0, 7)
 
 
 def test_types_and_partitions(tmp_path: Path) -> None:
@@ -118,6 +127,8 @@ def test_types_and_partitions(tmp_path: Path) -> None:
         table(tmp_path, given.schema, ("byte",))
     with pytest.raises(SettingError, match="iceberg cannot hold a column of type INTERVAL, as x is"):
         table(tmp_path, pa.schema([("x", pa.duration("us"))]))
+    with pytest.raises(SettingError, match="an Iceberg table cannot be divided by a column of type DOUBLE, as x is"):
+        table(tmp_path, pa.schema([("x", pa.float64()), ("k", pa.int64())]), ("x",))
 
 
 def test_other_columns_are_refused_or_merged(tmp_path: Path) -> None:
@@ -166,3 +177,8 @@ def test_a_secret_is_not_in_messages(more: dict[str, str], monkeypatch: pytest.M
     with pytest.raises(SettingError, match=r"cannot read the Iceberg table lake.out in the catalog .*\*\*\*") as caught:
         open_table(Options("iceberg", given), (), NUMBERS).check()
     assert "hunter2" not in str(caught.value)
+
+
+def test_a_catalog_that_is_down_is_no_fault_of_the_script() -> None:
+    with pytest.raises(JobError, match=r"^cannot read .*127\.0\.0\.1"):
+        table(Path("/none"), **{"catalog.type": "rest", "catalog.uri": "http://127.0.0.1:1"})

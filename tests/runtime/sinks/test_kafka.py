@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from eddyline.errors import JobError, SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.sinks.kafka import KafkaTopic, open_table
-from eddyline.runtime.sinks.sink import BatchOwner
+from eddyline.runtime.sinks.sink import BatchMark, BatchOwner, Delivery
 from eddyline.testing.kafka_broker import KafkaBroker
 from tests.runtime.sinks.test_table_sink import (  # noqa: F401
     System,
@@ -53,6 +53,10 @@ def topic(kafka: KafkaBroker, name: str, partition_by: tuple[str, ...] = (), **g
     return open_table(Options("kafka", {"servers": kafka.servers, "topic": name, **given}), partition_by, _ROWS.schema)
 
 
+def delivery(owner: BatchOwner | None, batch: int) -> Delivery | None:
+    return None if owner is None else Delivery(owner, BatchMark(batch, 7), None)
+
+
 def rows() -> Iterator[pa.RecordBatch]:
     return iter([_ROWS])
 
@@ -71,7 +75,7 @@ def test_what_is_refused_before_the_first_row(kafka: KafkaBroker) -> None:
 def test_servers_that_do_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eddyline.runtime.sinks.kafka._CHECK_SECONDS", 0.5)
     options = Options("kafka", {"servers": "127.0.0.1:1", "topic": "x"})
-    with pytest.raises(SettingError, match=r"the Kafka servers 127\.0\.0\.1:1 do not answer"):
+    with pytest.raises(JobError, match=r"topic .* cannot be written to: the servers 127\.0\.0\.1:1 do not answer"):
         open_table(options, (), _ROWS.schema).check()
 
 
@@ -80,7 +84,7 @@ def test_a_topic_that_is_made(kafka: KafkaBroker) -> None:
     for _ in range(2):
         made.check()
         made.open()
-    made.add(rows, None, -1)
+    made.add(rows, None)
     assert sorted(json.loads(value or b"")["k"] for value in committed(kafka, "made-by-the-sink")) == [1, 2]
     made.close()
 
@@ -88,7 +92,7 @@ def test_a_topic_that_is_made(kafka: KafkaBroker) -> None:
 def test_key_headers_and_time(kafka: KafkaBroker) -> None:
     name = kafka.create()
     made = topic(kafka, name, key="k", headers='s, from="here"', timestamp="at")
-    made.add(rows, None, -1)
+    made.add(rows, None)
     one, two = messages(kafka, name)
     assert (one.key(), one.headers()) == (b"1", [("s", b"x"), ("from", b"here")])
     assert (two.key(), two.headers()) == (b"2", [("s", None), ("from", b"here")])
@@ -103,19 +107,19 @@ def test_a_number_that_the_cluster_has_forgotten(lost_marker: str, has: int, kaf
     owner = BatchOwner(name, "results")
     first = topic(kafka, name)
     first.begin(owner, None)
-    first.add(rows, owner, 0)
+    first.add(rows, delivery(owner, 0))
     first.close()
     admin = AdminClient({"bootstrap.servers": kafka.servers})
     admin.delete_consumer_groups([owner.name])[owner.name].result(20)
     again = topic(kafka, name)
     again.begin(owner, 0)
     with pytest.raises(JobError, match=r"no longer knows whether it has batch 0 of this job .* lost_marker 'skip'"):
-        again.add(rows, owner, 0)
+        again.add(rows, delivery(owner, 0))
     again.close()
     chosen = topic(kafka, name, lost_marker=lost_marker)
     chosen.begin(owner, 0)
-    chosen.add(rows, owner, 0)
-    assert len(committed(kafka, name)) == has and chosen.newest(owner) == 0
+    chosen.add(rows, delivery(owner, 0))
+    assert len(committed(kafka, name)) == has and chosen.newest(owner) == BatchMark(0, 7)
     chosen.close()
 
 
@@ -124,8 +128,8 @@ def test_a_batch_of_this_run_needs_no_number(kafka: KafkaBroker) -> None:
     name = kafka.create()
     made, owner = topic(kafka, name), BatchOwner(name, "results")
     made.begin(owner, 4)
-    made.add(rows, owner, 5)
-    assert len(committed(kafka, name)) == 2 and made.newest(owner) == 5
+    made.add(rows, delivery(owner, 5))
+    assert len(committed(kafka, name)) == 2 and made.newest(owner) == BatchMark(5, 7)
     made.close()
 
 
@@ -138,7 +142,7 @@ def test_more_messages_than_the_client_holds(kafka: KafkaBroker, monkeypatch: py
         name = kafka.create()
         made, owner = topic(kafka, name, **given), BatchOwner(name, "results")
         made.begin(owner, None)
-        made.add(read[0], owner, 0)
+        made.add(read[0], delivery(owner, 0))
         assert sorted(json.loads(value or b"")["k"] for value in committed(kafka, name)) == list(range(1000))
         made.close()
 
@@ -154,9 +158,9 @@ def test_the_topic_says_what_is_too_large(kafka: KafkaBroker, owned: bool) -> No
         pa.record_batch({"k": [1], "s": ["x" * size], "at": [_WHEN]}, schema=_ROWS.schema)
         for size in (2_000_000, 4_000_000)
     )
-    made.add(lambda: iter([fits]), owner, 0)
+    made.add(lambda: iter([fits]), delivery(owner, 0))
     with pytest.raises(JobError, match=f"the Kafka topic {name} .*Message size too large"):
-        made.add(lambda: iter([large]), owner, 1)
+        made.add(lambda: iter([large]), delivery(owner, 1))
     made.close()
     (value,) = committed(kafka, name)
     assert len(value or b"") > 2_000_000

@@ -122,8 +122,7 @@ def test_avro_has_times_that_python_has_not() -> None:
         {"name": name, "type": ["null", type_]} for name, type_ in (("us", "long"), ("d", "int"), ("ns", "long"))
     ]}  # fmt: skip
     read = [
-        fastavro.schemaless_reader(io.BytesIO(value), plain, None)
-        for value in made(batch, format="avro").values(batch)
+        fastavro.schemaless_reader(io.BytesIO(value), plain, None) for value in made(batch, format="avro").values(batch)
     ]
     assert read == [
         {"us": -(10**17), "d": -(10**6), "ns": 1}, {"us": 3 * 10**17, "d": 4 * 10**6, "ns": 2},

@@ -13,6 +13,7 @@ from eddyline import faults
 from eddyline.errors import JobError
 from eddyline.runtime.kafka_client import KafkaServers
 from eddyline.runtime.sinks.kafka_writer import Fenced, TransactionalWriter
+from eddyline.runtime.sinks.sink import NO_BATCH, BatchMark, BatchOwner, Delivery
 from eddyline.testing.kafka_broker import KafkaBroker
 from tests.support.kafka_topics import committed, uncommitted
 
@@ -53,21 +54,28 @@ def messages(topic: str, *values: str) -> object:
 
 
 def write(made: TransactionalWriter, topic: str, batch: int, *values: str) -> None:
-    made.write(batch, messages(topic, *values))  # type: ignore[arg-type]
+    made.write(delivery(batch), messages(topic, *values))  # type: ignore[arg-type]
+
+
+def delivery(batch: int, history: int = 7) -> Delivery:
+    return Delivery(BatchOwner("job", "results"), BatchMark(batch, history), None)
 
 
 def test_a_batch_that_comes_again_is_left_out(kafka: KafkaBroker) -> None:
     topic = kafka.create()
     one = writer(kafka, topic, f"owner-{topic}")
-    assert one.batches is None
+    assert one.newest is None
     write(one, topic, 0, "a", "b")
     write(one, topic, 0, "a", "b")
     write(one, topic, 3, "c")
     one.close()
     two = writer(kafka, topic, f"owner-{topic}")
-    assert two.batches == 4
+    assert two.newest == BatchMark(3, 7)
     write(two, topic, 3, "c")
     write(two, topic, 4, "d")
+    for batch, history in ((3, 7), (4, 8)):
+        with pytest.raises(JobError, match="the topic has batch 4 of another run of this job; start it again"):
+            two.write(delivery(batch, history), messages(topic, "e"))  # type: ignore[arg-type]
     assert committed(kafka, topic) == [b"a", b"b", b"c", b"d"]
     two.close()
 
@@ -83,7 +91,7 @@ def test_a_batch_that_comes_again_is_left_out(kafka: KafkaBroker) -> None:
 def test_a_writer_dies_in_a_transaction(point: str, has: int, kafka: KafkaBroker) -> None:
     topic = kafka.create()
     victim = writer(kafka, topic, f"owner-{topic}")
-    victim.mark(0)
+    victim.mark(NO_BATCH)
     dies_at(point)
 
     def produce(producer: Producer) -> None:
@@ -91,11 +99,11 @@ def test_a_writer_dies_in_a_transaction(point: str, has: int, kafka: KafkaBroker
         producer.flush()
 
     with pytest.raises(Died):
-        victim.write(0, produce)
+        victim.write(delivery(0), produce)
     faults.inject(None)
     assert uncommitted(kafka, topic) == [b"a"] and len(committed(kafka, topic)) == has
     heir = writer(kafka, topic, f"owner-{topic}")
-    assert heir.batches == has
+    assert heir.newest == (BatchMark(0, 7) if has else NO_BATCH)
     write(heir, topic, 0, "a")
     assert committed(kafka, topic) == [b"a"]
     if has:
@@ -114,7 +122,8 @@ def test_owners_do_not_disturb_each_other(kafka: KafkaBroker) -> None:
     one, two = writer(kafka, topic), writer(kafka, topic)
     write(one, topic, 5, "a")
     write(two, topic, 0, "b")
-    assert (one.batches, two.batches) == (6, 1) and sorted(committed(kafka, topic)) == [b"a", b"b"]
+    assert (one.newest, two.newest) == (BatchMark(5, 7), BatchMark(0, 7))
+    assert sorted(committed(kafka, topic)) == [b"a", b"b"]
     one.close()
     two.close()
 
@@ -144,5 +153,5 @@ def test_the_broker_dies_in_a_transaction(point: str, kafka: KafkaBroker) -> Non
 
     faults.inject(strike)
     write(made, topic, 1, "b")
-    assert killed and committed(kafka, topic) == [b"a", b"b"] and made.batches == 2
+    assert killed and committed(kafka, topic) == [b"a", b"b"] and made.newest == BatchMark(1, 7)
     made.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -17,7 +18,7 @@ from eddyline.errors import JobError, ScriptError, SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.sinks.postgres import PostgresTable, open_table
-from eddyline.runtime.sinks.sink import BatchOwner
+from eddyline.runtime.sinks.sink import BatchMark, BatchOwner, Delivery
 from eddyline.testing.postgres import NoPostgres, PostgresServer, postgres_server
 
 ME = BatchOwner("0123456789ab", "results")
@@ -52,7 +53,7 @@ def options(server: PostgresServer, **more: str) -> Options:
 
 
 def table(server: PostgresServer, schema: pa.Schema = PAIRS, **more: str) -> PostgresTable:
-    opened = open_table(options(server, **more), (), schema)
+    opened = open_table(options(server, **{"mode": "append", **more}), (), schema)
     opened.check()
     opened.open()
     return opened
@@ -62,8 +63,12 @@ def pairs(*rows: tuple[int | None, str | None]) -> pa.RecordBatch:
     return pa.record_batch([[k for k, _ in rows], [v for _, v in rows]], schema=PAIRS)
 
 
+def delivery(batch: int, owner: BatchOwner = ME, history: int = 7) -> Delivery:
+    return Delivery(owner, BatchMark(batch, history), None)
+
+
 def add(to: PostgresTable, batch: int, *batches: pa.RecordBatch, owner: BatchOwner | None = ME) -> None:
-    to.add(lambda: iter(batches), owner, batch)
+    to.add(lambda: iter(batches), None if owner is None else delivery(batch, owner))
 
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
@@ -75,12 +80,32 @@ def test_a_batch_that_comes_again_is_left_out(server: PostgresServer, ask: Ask) 
     add(to, 0, pairs((1, "a"), (None, None)), pairs((2, "")))
     add(to, 0, pairs((1, "a"), (None, None)), pairs((2, "")))
     add(to, 4, pairs((3, 'say "hi",\n\\.')))
-    add(to, 3, pairs((9, "old")))
+    with pytest.raises(JobError, match="has batch 4 of another run of this job; start it again"):
+        add(to, 3, pairs((9, "old")))
+    with pytest.raises(JobError, match="has batch 4 of another run of this job; start it again"):
+        to.add(lambda: iter([pairs((9, "old"))]), delivery(4, history=8))
+    with pytest.raises(JobError, match="has batch 4 of another run of this job; start it again"):
+        to.add(lambda: iter([pairs((9, "old"))]), Delivery(ME, BatchMark(5, 8), BatchMark(4, 8)))
     assert sorted(ask("SELECT * FROM out"), key=str) == [(1, "a"), (2, ""), (3, 'say "hi",\n\\.'), (None, None)]
     assert ask("SELECT job, outlet, batch FROM eddyline_batches") == [("0123456789ab", "results", 4)]
-    assert table(server).newest(ME) == 4
+    assert table(server).newest(ME) == BatchMark(4, 7)
     add(to, 0, pairs((5, "no owner")), owner=None)
     assert ask("SELECT count(*) FROM out") == [(5,)]
+
+
+def test_marks_of_an_earlier_version(server: PostgresServer, ask: Ask) -> None:
+    ask(
+        "CREATE TABLE out (k bigint, v text); CREATE TABLE eddyline_batches (job text, outlet text,"
+        " batch bigint NOT NULL, at timestamptz DEFAULT now(), PRIMARY KEY (job, outlet));"
+        " INSERT INTO eddyline_batches VALUES ('0123456789ab', 'results', 3)"
+    )
+    to = open_table(options(server), (), PAIRS)
+    assert to.newest(ME) == BatchMark(3)
+    to.open()
+    add(to, 3, pairs((1, "a")))
+    add(to, 4, pairs((2, "b")))
+    assert ask("SELECT * FROM out") == [(2, "b")] and to.newest(ME) == BatchMark(4, 7)
+    to.close()
 
 
 def test_the_number_and_the_rows_are_one_transaction(server: PostgresServer, ask: Ask) -> None:
@@ -98,7 +123,7 @@ def test_the_number_and_the_rows_are_one_transaction(server: PostgresServer, ask
     assert ask("SELECT * FROM out") == [] and to.newest(ME) is None
     to.close()
     add(to, 0, pairs((1, "a")))
-    assert ask("SELECT * FROM out") == [(1, "a")] and to.newest(ME) == 0
+    assert ask("SELECT * FROM out") == [(1, "a")] and to.newest(ME) == BatchMark(0, 7)
 
 
 def test_a_second_driver_waits_and_finds_the_batch(server: PostgresServer, ask: Ask) -> None:
@@ -112,7 +137,7 @@ def test_a_second_driver_waits_and_finds_the_batch(server: PostgresServer, ask: 
             assert other.is_alive()
         yield pairs((1, "a"))
 
-    one.add(rows, ME, 1)
+    one.add(rows, delivery(1))
     other.join()
     assert ask("SELECT * FROM out WHERE k = 1") == [(1, "a")]
 
@@ -229,7 +254,8 @@ SCRIPT = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 
         ("(url_env 'PG_URL', table 'x', mode 'upsert', key 'j')", "option key: there is no column j in the results"),
         ("(url_env 'PG_URL', table 'x') PARTITION BY (k)", "postgres divides tables itself; leave PARTITION BY out"),
         ("(url 'postgresql://me:hidden@h/db', table 'x')", "sink o: option url must not have a password"),
-        ("(url_env 'PG_URL', table 'x')", r"cannot write to the PostgreSQL table x: .*"),
+        ("(url_env 'PG_URL', table 'x', timeout '0 s')", "option timeout must be more than 0"),
+        ("(url_env 'PG_URL', table 'x', timeout 'soon')", "option timeout is a length of time such as"),
     ],
 )
 def test_wrong_options(sink: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,3 +263,108 @@ def test_wrong_options(sink: str, message: str, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises((ScriptError, SettingError), match=message) as told:
         prepare(f"{SCRIPT} USING postgres OPTIONS {sink}; INSERT INTO o SELECT k FROM s")
     assert "hidden" not in str(told.value)
+
+
+def test_a_server_that_is_down_or_says_nothing_is_no_fault_of_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = f"{SCRIPT} USING postgres OPTIONS (url_env 'PG_URL', table 'x', timeout '1 s');"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for port, message in ((1, "refused"), (silent.getsockname()[1], "timeout expired")):
+            monkeypatch.setenv("PG_URL", f"postgresql://me:hidden@127.0.0.1:{port}/db")
+            with pytest.raises(JobError, match=f"^cannot write to the PostgreSQL table x: .*{message}") as told:
+                prepare(f"{sink} INSERT INTO o SELECT k FROM s")
+            assert "hidden" not in str(told.value)
+
+
+def test_a_lock_that_another_session_holds_is_named(server: PostgresServer, ask: Ask) -> None:
+    to = table(server, timeout="500 ms")
+    add(to, 0, pairs((1, "a")))
+    with psycopg.connect(server.url) as other:
+        other.execute("LOCK TABLE out IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(JobError, match=r"table out: another session has held a lock on it for 0\.5 s"):
+            add(to, 1, pairs((2, "b")))
+    add(to, 1, pairs((2, "b")))
+    assert ask("SELECT count(*) FROM out") == [(2,)]
+
+
+def test_a_server_that_hangs_ends_the_wait(server: PostgresServer, ask: Ask) -> None:
+    to = table(server, timeout="1 s")
+    server.pause()
+    try:
+        with pytest.raises(JobError, match="table out: no answer for 1 s, and no new session either"):
+            add(to, 0, pairs((1, "a")))
+    finally:
+        server.go_on()
+    add(to, 0, pairs((1, "a")))
+    assert ask("SELECT count(*) FROM out") == [(1,)]
+
+
+def test_a_server_that_only_needs_long_is_waited_for(server: PostgresServer, ask: Ask) -> None:
+    ask("CREATE TABLE out (k bigint, v text);"
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1.5); RETURN NEW; END $$;"
+        "CREATE TRIGGER slow BEFORE INSERT ON out FOR EACH ROW EXECUTE FUNCTION slow()")  # fmt: skip
+    add(table(server, timeout="500 ms"), 0, pairs((1, "a")))
+    assert ask("SELECT count(*) FROM out") == [(1,)]
+
+
+TEXTS = [
+    "äöü€",
+    "日本",
+    "",
+    None,
+    "\\.",
+    "\\N",
+    'q"q',
+    "a,b",
+    "l1\nl2",
+    "cr\r\n",
+    " x ",
+    "😀",
+    "\u0085",
+    "NULL",
+    "\ufeffbom",
+]
+
+
+@pytest.mark.parametrize("where", ["role", "environment", "url", "database"])
+def test_texts_in_every_encoding(where: str, server: PostgresServer, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, url = TEXTS, server.url
+    if where == "role":
+        ask("ALTER ROLE eddyline SET client_encoding = 'WIN1252'")
+    elif where == "environment":
+        monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    elif where == "url":
+        url += "?client_encoding=LATIN1"
+    else:
+        texts, url = ["äöü", "plain"], server.url.replace("/postgres", "/lat")
+        ask("DROP DATABASE IF EXISTS lat")
+        ask("CREATE DATABASE lat ENCODING 'LATIN1' TEMPLATE template0")
+    try:
+        to = table(server, url=url)
+        add(to, 0, pairs(*enumerate(texts)))
+        if where == "database":
+            with pytest.raises(JobError, match='character with byte sequence 0xe6 0x97 0xa5 in encoding "UTF8" has no'):
+                add(to, 1, pairs((9, "日")))
+    finally:
+        ask("ALTER ROLE eddyline RESET client_encoding")
+        to.close()
+    with psycopg.connect(url, client_encoding="UTF8") as connection:
+        assert connection.execute("SELECT v FROM out ORDER BY k").fetchall() == [(text,) for text in texts]
+
+
+def test_far_times_in_every_style(server: PostgresServer, ask: Ask) -> None:
+    micros = [-62_135_596_800_000_001, -(2**57), 0, 253_402_300_800_000_000, None]
+    days = [-800_000, -719_163, 0, 3_000_000, None]
+    schema = pa.schema(
+        [("a", pa.timestamp("us")), ("b", pa.timestamp("us", "UTC")), ("c", pa.date32()), ("d", pa.duration("us"))]
+    )
+    gaps = [-1, 0, 2**57, -(2**57), None]
+    columns = [pa.array(v, f.type) for v, f in zip((micros, micros, days, gaps), schema, strict=True)]
+    ask("ALTER ROLE eddyline SET TimeZone = 'Asia/Kathmandu'; ALTER ROLE eddyline SET DateStyle = 'SQL, DMY';"
+        "ALTER ROLE eddyline SET IntervalStyle = 'iso_8601'")  # fmt: skip
+    try:
+        add(table(server, schema), 0, pa.RecordBatch.from_arrays(columns, schema=schema))
+    finally:
+        ask("ALTER ROLE eddyline RESET ALL")
+    found = ask("SELECT (extract(epoch FROM a) * 1e6)::bigint, (extract(epoch FROM b) * 1e6)::bigint,"
+                " c - date '1970-01-01', (extract(epoch FROM d) * 1e6)::bigint FROM out")  # fmt: skip
+    assert found == list(zip(micros, micros, days, gaps, strict=True))

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +217,33 @@ def test_an_old_copy_of_a_checkpoint(in_folder: Path, system: System, dying: Cal
         run(system.script, "old", batch_rows=100)
 
 
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_run_with_a_copy_of_the_checkpoint_at_the_same_time(
+    in_folder: Path, system: System, steps: int, expected: list[str], dying: Callable[[str, int], None]
+) -> None:
+    """Both runs begin with the same commit; the copy writes some batches before the first one writes its first."""
+    system = replace(system, sink=f"{system.sink.removesuffix(')')}, mode 'append')")  # else the table keeps it out
+    dying("before decide", 3)
+    with pytest.raises(Dead):
+        run(system.script, batch_rows=100)
+    subprocess.run(["cp", "-r", "checkpoint", "copy"], check=True)
+
+    def begin_the_copy(name: str) -> None:
+        if name == "table: before a step":
+            dying("table: a step is done", steps)
+            with pytest.raises(Dead):
+                run(system.script, "copy", batch_rows=70)
+            faults.inject(None)
+
+    faults.inject(begin_the_copy)
+    with pytest.raises(JobError, match=r"has batch \d+ of another run of this job; start it again"):
+        run(system.script, batch_rows=100)
+    with pytest.raises(SettingError, match=r"holds batch \d+ of this job, but|has batch \d+ of another run"):
+        run(system.script, batch_rows=100)
+    run(system.script, "copy", batch_rows=70)
+    assert in_order(system.rows()) == expected
+
+
 def test_another_sink_while_rows_wait(in_folder: Path, expected: list[str], dying: Callable[[str, int], None]) -> None:
     lake = System("USING delta OPTIONS (path 'out')", delta_rows).script
     files = System("USING parquet OPTIONS (path 'files')", list).script
@@ -248,6 +275,32 @@ def test_another_sink_where_no_row_waits(
     faults.inject(None)
     run(System("USING parquet OPTIONS (path 'files')", list).script, batch_rows=200)
     assert in_order([*delta_rows(), *pl.read_parquet("files/part-*").to_dicts()]) == expected
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_second_run_at_the_same_time(
+    in_folder: Path, system: System, shared: bool, kept: bool, expected: list[str]
+) -> None:
+    if shared:
+        system = replace(system, sink=f"{system.sink.removesuffix(')')}, mode 'append')")
+    script, first, second = system.script, "first" if kept else None, "second" if kept else None
+    chosen, begun = from_mapping({"at_end": "flush", "batch_rows": 200}), list[int]()
+
+    def begin_another(progress: object) -> None:
+        if begun:
+            return
+        begun.append(1)
+        if shared:
+            run(script, second)
+            return
+        with pytest.raises(JobError, match=r"^another run writes to the \w+ table [a-z.]+ now \(.*process"):
+            run(script, second)
+
+    LocalRunner(prepare(script, checkpoint=first), chosen, first).run(watch=begin_another)
+    assert begun and in_order(system.rows()) == sorted(expected * (2 if shared else 1))
+    run(script, "third" if kept else None)
+    assert in_order(system.rows()) == sorted(expected * (3 if shared else 2))
 
 
 def test_two_jobs_write_to_one_table(system: System, expected: list[str]) -> None:
@@ -286,7 +339,7 @@ class _Table:
     def close(self) -> None: ...
     def newest(self, owner: object) -> None: ...
 
-    def add(self, rows: Callable[[], Iterator[pa.RecordBatch]], owner: object, batch: int) -> None:
+    def add(self, rows: Callable[[], Iterator[pa.RecordBatch]], delivery: object) -> None:
         self.steps.append(sum(batch.num_rows for batch in rows()))
 
 
@@ -310,7 +363,7 @@ def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch, system: Syst
     monkeypatch.delitem(sys.modules, f"eddyline.runtime.sinks.{format_}", raising=False)
     for library in ("deltalake", "psycopg", "pyiceberg.catalog", "confluent_kafka"):
         monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ScriptError, match=rf"a sink in {format_} needs .*; type: pip install 'eddyline\[{format_}\]'"):
+    with pytest.raises(ScriptError, match=rf"a sink in {format_} needs .*; type: .* -m pip install "):
         prepare(system.script)
 
 

@@ -149,3 +149,31 @@ def test_a_registry(registry: tuple[str, list[str]]) -> None:
 def test_wrong_options(options: dict[str, str], why: str) -> None:
     with pytest.raises(SettingError, match=why):
         avro_values(Options("kafka", options), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("avro", "value", "column", "expected"),
+    [
+        ("double", 3.9, pa.int64(), None),
+        ("double", 3.0, pa.int64(), 3),
+        ("double", 3.9, pa.date32(), None),
+        ("long", 1767225600000, pa.timestamp("us"), None),
+        ({"type": "long", "logicalType": "timestamp-millis"}, WHEN, pa.timestamp("us"), WHEN.replace(tzinfo=None)),
+        ("boolean", True, pa.string(), "true"),
+        ("boolean", True, pa.int64(), 1),
+        ("string", "7", pa.int64(), 7),
+        ({"type": "array", "items": "double"}, [1.0, 2.5], pa.list_(pa.int64()), None),
+        ({"type": "map", "values": "double"}, {"a": 2.0}, pa.map_(pa.string(), pa.int64()), [("a", 2)]),
+        ("bytes", b"\xff", pa.string(), None),
+    ],
+)
+def test_values_are_cast_exactly_or_dead(avro: Any, value: Any, column: pa.DataType, expected: Any) -> None:
+    """Whatever stands beside them: here records with NULL."""
+    schema = {"type": "record", "name": "row", "fields": [{"name": "x", "type": ["null", avro]}]}
+    reader = avro_values(Options("kafka", {"schema": json.dumps(schema)}), pa.schema([("x", column)]))
+    records = [record(schema, x=None), record(schema, x=value), record(schema, x=None)]
+    beside = Beside({}, np.arange(3), lambda rows: [f"offset {row}" for row in rows])
+    chunks = list(reader(records, Wanted(("x",), ("x",)), beside))
+    found = [row for chunk in chunks for row in chunk.rows.column("x").to_pylist()]
+    assert found == ([None, None] if expected is None else [None, expected, None])
+    assert len(reasons(chunks)) == (expected is None)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import random
 import shutil
+import subprocess
 import sys
 import threading
 import types
@@ -17,13 +19,15 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
 
 from eddyline.cql.script import parse
 from eddyline.engine.batch import BatchEngine
-from eddyline.errors import JobError
+from eddyline.errors import CorruptFile, JobError
 from eddyline.optimizer.pressure import Pressure
+from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.coordinator import Coordinator
 from eddyline.runtime.formats import open_source
 from eddyline.runtime.reporting.summary import Progress, Summary
@@ -33,9 +37,11 @@ from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sources.file_chunks import COUNT_EVERY, FileChunks
 from eddyline.runtime.sources.file_progress import FileProgress
 from eddyline.runtime.sources.file_source import FileSource
+from eddyline.runtime.sources.paths import unreadable
 from eddyline.runtime.sources.register import Register
 from eddyline.runtime.sources.source import Files, Found, Wanted
 from eddyline.settings import from_mapping
+from eddyline.state.log.labelled import LabelledFiles
 from eddyline.state.log.store import Store
 from eddyline.testing.clock import ManualClock
 from tests.conftest import at
@@ -142,13 +148,26 @@ def test_a_file_that_changed_after_it_was_read(ending: str, write: Any) -> None:
     file = write(f"1.{ending}", 1, 2)
     job.run()
     write(f"1.{ending}", 1, 2, 3)
-    with pytest.raises(JobError, match=rf"in/1.{ending} changed after it was read: it had \d+ bytes of .*new file"):
+    with pytest.raises(JobError, match=rf"in/1.{ending} changed after it was read: .*\(cp -p\).*new checkpoint folder"):
         job.run()
     write(f"1.{ending}", 1, 2)
     os.utime(file, (1, 1))
     with pytest.raises(JobError, match="changed after it was read"):
         job.run()
     assert job.keys == [1, 2]
+
+
+def test_a_file_with_fewer_rows_than_were_read_is_named(write: Any) -> None:
+    """Its size and its time are the same."""
+    job = Job(SCRIPT.format("json", ""), batch_rows=2)
+    file = write("1.json", 1, 2, 3)
+    seen, then = iter([False, True]), file.stat()
+    job.run(stop=lambda: next(seen))
+    first, *rest = file.read_text().splitlines()
+    file.write_text(first + " " * sum(len(line) + 1 for line in rest) + "\n")
+    os.utime(file, ns=(then.st_atime_ns, then.st_mtime_ns))
+    with pytest.raises(JobError, match=r"in/1.json of s has fewer rows than the job has already read"):
+        job.run()
 
 
 def test_a_file_that_changes_while_it_is_followed(write: Any) -> None:
@@ -195,6 +214,9 @@ def test_a_file_that_is_finished_while_it_is_looked_at_is_found_as_it_is_then(wr
     whole.write_bytes(bytes_[:-5])
 
     class Finishing:
+        def is_rowless(self, file: Found) -> bool:
+            return False
+
         def is_complete(self, file: Found) -> bool:
             if file.size < len(bytes_):
                 Path(file.path).write_bytes(bytes_)
@@ -323,11 +345,19 @@ def test_more_generated_rows(in_tmp: Path) -> None:
 # Batches that many tasks read
 
 
+def files_in(folder: str) -> LabelledFiles:
+    """The files of a checkpoint, which is made if it is not there."""
+    checkpoint = Checkpoint(Store(folder))
+    if not checkpoint.begun:
+        checkpoint.open({})
+    return checkpoint.files
+
+
 def progress(format_: str = "parquet", corrupt: str = "stop") -> FileProgress:
     declaration = parse(SCRIPT.format(format_, f", corrupt '{corrupt}'")).declarations[0]
     source = open_source(declaration, 0)
     assert isinstance(source, Files)
-    made = FileProgress(source, Store("checkpoint"), "s", "ts")
+    made = FileProgress(source, files_in("checkpoint"), "s", "ts")
     made.look()
     return made
 
@@ -381,14 +411,125 @@ def test_a_file_of_a_batch_that_was_never_done_may_change(write: Any) -> None:
 # The register
 
 
-def found(name: str, size: int = 1, changed: int = 2) -> Found:
-    return Found(f"/there/{name}", name, size, changed)
+def found(name: str, size: int = 1, changed: int = 2, number: int = 0) -> Found:
+    return Found(f"/there/{name}", name, size, changed, number)
+
+
+def test_the_register_knows_a_renamed_file(tmp_path: Path) -> None:
+    files = files_in(str(tmp_path))
+    register = Register(found, files, "s")
+    register.add([found("a", number=7), found("b", 2, number=8)])
+    register.save()
+    rotated = [found("b", number=7), found("c", 2, number=8), found("a", 3, number=9)]
+    assert register.unread(rotated) == [found("a", 3)]
+    register.save()
+    again = Register(found, files, "s")
+    assert [again[place].name for place in range(2)] == ["b", "c"] and again.unread(rotated) == [found("a", 3)]
+    linked = [*rotated[:2], found("d", number=7)]
+    assert again.unread(linked) == [found("d")]  # a second name of a file is read, too
+    again.keep(1)
+    assert [file.name for file in again.unread(rotated)] == ["c", "a"]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "json"])
+def test_a_renamed_file_is_the_same(ending: str, write: Any) -> None:
+    job = Job(SCRIPT.format(ending, ""), batch_rows=2)
+    first, second = write(f"1.{ending}", 1, 2), write(f"2.{ending}", 3, 4, 5)
+    with job.following() as until:
+        until(lambda: len(job.rows) == 5)
+        second.rename(second.with_name(f"3.{ending}"))
+        first.rename(second)
+        write(f"1.{ending}", 6)
+        until(lambda: len(job.rows) == 6)
+    write(f"4.{ending}", 7, 8, 9, 10)
+    seen = iter([False, True])
+    job.run(stop=lambda: next(seen))  # in the middle of the file
+    (Path("in") / f"4.{ending}").rename(Path("in") / f"9.{ending}")
+    assert job.run().rows_in == 10 and job.keys == [*range(1, 11)]
+
+
+@pytest.mark.parametrize("ending", ["json", "csv"])
+def test_followed_compressed_text_is_read_when_it_has_its_end(
+    ending: str, in_tmp: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    columns = SCRIPT.replace("STREAM s", "STREAM s (ts TIMESTAMP, k BIGINT)")
+    job = Job(columns.format(ending, ""), batch_rows=100)
+    (in_tmp / "in").mkdir()
+
+    def lines(*keys: int) -> bytes:
+        head = "" if ending == "json" else "ts,k\n"
+        line = '{{"ts": "{}", "k": {}}}\n' if ending == "json" else "{},{}\n"
+        return (head + "".join(line.format(at(k), k) for k in keys)).encode()
+
+    whole = gzip.compress(lines(*range(1, 3000)))
+    half = Path("in") / f"1.{ending}.gz"
+    half.write_bytes(whole[: len(whole) // 2])
+    os.utime(half, (1, 1))
+    (in_tmp / "in" / f"2.{ending}").write_bytes(lines(3000))
+    with job.following() as until:
+        until(lambda: len(job.rows) == 1 and f"1.{ending}.gz has no end yet" in caplog.text)
+        with half.open("ab") as out:
+            out.write(whole[len(whole) // 2 :])
+        until(lambda: len(job.rows) == 3000)
+    assert job.keys == [*range(1, 3001)]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "json", "csv"])
+@pytest.mark.parametrize("checkpoint", [True, False])
+def test_a_file_that_is_rewritten_while_it_is_read(ending: str, checkpoint: bool, in_tmp: Path) -> None:
+    """As `cp` does it, with as many bytes: no row of the new text is published."""
+    file, rows = in_tmp / "in" / f"1.{ending}", 200_000
+    texts = []
+    file.parent.mkdir()
+    for x in (1, 2):
+        ts = pa.array([at(0)], pa.timestamp("us")).take(pa.array([0] * rows))
+        columns = pa.table({"ts": ts, "k": range(10**6, 10**6 + rows), "x": [x] * rows})
+        if ending == "parquet":
+            pq.write_table(columns, file, row_group_size=5000, compression="none", use_dictionary=False)
+        elif ending == "csv":
+            pcsv.write_csv(columns, file)
+        else:
+            file.write_text("".join(f'{{"ts": "{at(0)}", "k": {10**6 + k}, "x": {x}}}\n' for k in range(rows)))
+        texts.append(file.read_bytes())
+    file.write_bytes(texts[0])
+    columns_ = SCRIPT.replace("STREAM s", "STREAM s (ts TIMESTAMP, k BIGINT, x BIGINT)").replace("SELECT k", "SELECT x")
+    job = Job(columns_.format(ending, ""), checkpoint, batch_rows=3000)
+
+    def rewrite(progress: Progress) -> None:
+        with file.open("r+b") as out:
+            out.truncate()
+            out.write(texts[1])
+
+    job.watch = rewrite
+    with pytest.raises(JobError, match=rf"1.{ending} changed after it was read"):
+        job.run()
+    assert 0 < len(job.rows) < rows and {row["x"] for row in job.rows} == {1}
+
+
+def test_a_parquet_file_that_is_cut_off_while_it_is_read(write: Any) -> None:
+    """A mapped one would kill the process."""
+    file = write("1.parquet", *range(50_000))
+    program = f"""
+from tests.runtime.sources.test_following import SCRIPT, Job
+job = Job(SCRIPT.format("parquet", ""), batch_rows=2000)
+job.watch = lambda progress: open({str(file)!r}, "w").close()
+try:
+    job.run()
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    where = os.pathsep.join([str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
+    ran = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": where}, capture_output=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith(b"JobError") and b"1.parquet changed after it was read" in ran.stdout
 
 
 def test_the_register_is_as_it_was_whatever_was_added_and_dropped(tmp_path: Path) -> None:
-    store, expected = Store(str(tmp_path)), list[str]()
+    files, expected = files_in(str(tmp_path)), list[str]()
     for number in range(200):
-        register = Register(found, store, "S")
+        register = Register(found, files, "S")
         if number % 7 == 3:
             expected = expected[: len(expected) - number % 3]
         register.keep(len(expected))
@@ -397,7 +538,7 @@ def test_the_register_is_as_it_was_whatever_was_added_and_dropped(tmp_path: Path
         register.save()
         expected += new
         names = [register[place].name for place in range(len(register))]
-        again = Register(found, store, "S")
+        again = Register(found, files, "S")
         assert [again[place].name for place in range(len(expected))] == expected == names
         assert len(again) >= len(expected)  # what was dropped, and nothing came after it, is dropped again
         assert [f.name for f in again.unread([found("new"), *map(found, expected[-3:])])] == ["new"]
@@ -405,14 +546,14 @@ def test_the_register_is_as_it_was_whatever_was_added_and_dropped(tmp_path: Path
 
 
 def test_a_damaged_register_is_refused(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
-    register = Register(found, store, "s")
+    files = files_in(str(tmp_path))
+    register = Register(found, files, "s")
     register.add([found("a")])
     register.save()
     (file,) = (tmp_path / "files" / "s").iterdir()
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(JobError, match="files/s/00000001 does not match its checksum"):
-        Register(found, store, "s")
+        Register(found, files, "s")
 
 
 def test_how_many_rows_wait_in_files(write: Any) -> None:
@@ -478,3 +619,12 @@ def test_results_of_late_answers_come_without_another_file(
         answer.set()
         until(lambda: len(job.rows) == 2)
     assert sorted(row["d"] for row in job.rows) == [2, 4]
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE])
+def test_a_file_that_a_disk_does_not_give_is_not_taken_for_a_corrupt_one(number: int) -> None:
+    of_disk = unreadable("a.csv", "csv", OSError(number, os.strerror(number)))
+    of_arrow = unreadable("a.csv", "csv", OSError(f"Error reading. Detail: [errno {number}] {os.strerror(number)}"))
+    assert type(of_disk) is type(of_arrow) is JobError
+    assert str(of_arrow).startswith(f"a.csv cannot be read as csv: {os.strerror(number)}")
+    assert isinstance(unreadable("a.csv", "csv", OSError("Truncated compressed stream")), CorruptFile)

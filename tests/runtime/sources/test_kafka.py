@@ -17,7 +17,7 @@ from eddyline.errors import JobError, SettingError
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
-from eddyline.runtime.sources.kafka import BEGINNING, KafkaSource, PartitionOffsets
+from eddyline.runtime.sources.kafka import BEGINNING, KafkaSource, PartitionOffsets, places, topic_ids
 from eddyline.runtime.sources.source import Chunk, Wanted
 from eddyline.settings import from_mapping
 from eddyline.testing.kafka_broker import PASSWORD, USER, KafkaBroker, client
@@ -94,7 +94,7 @@ def test_messages_are_rows(kafka: KafkaBroker, open_: Callable[..., KafkaSource]
     topic = kafka.create(partitions=3)
     send(kafka, topic, [(n % 3, n, row(n, f"v{n}")) for n in range(1000)])
     source = open_(topic)
-    assert source.plan(BEGINNING, 10) == {f"{topic}/{p}": 0 for p in range(3)}
+    assert places(source.plan(BEGINNING, 10)) == {f"{topic}/{p}": 0 for p in range(3)}
     assert values(source.read(WANTED)) == list(range(1000))  # by their timestamps
     again = open_(topic)
     found = list(batches(again, 100))
@@ -202,7 +202,7 @@ def test_new_partitions_and_topics(
     at = source.plan(BEGINNING, 10)
     admin = client(kafka.servers)
     admin.create_partitions([NewPartitions(first, 2)])[first].result(30)
-    while len(end := source.plan(at, 10)) < 2:
+    while len(places(end := source.plan(at, 10))) < 2:
         pass
     send(kafka, first, [(1, 1, row(1)), (0, 2, row(2))])
     assert source.plan(at, 10)[f"{first}/1"] == 0  # new partitions are read whole
@@ -211,7 +211,7 @@ def test_new_partitions_and_topics(
     send(kafka, second, [(0, 3, row(3))])
     both = open_(f"{first}, {second}")
     end = both.plan(later, 10)
-    assert end == {**later, f"{second}/0": 0} and not both.ended(end)
+    assert places(end) == {**places(later), f"{second}/0": 0} and not both.ended(end)
     assert [k for *_, rows in batches(both, 9, later) for k in rows] == [3]
 
 
@@ -310,6 +310,26 @@ def test_a_partition_that_is_gone(kafka: KafkaBroker, open_: Callable[..., Kafka
         open_(topic, follow=follow).plan({f"{topic}/0": 1, f"{topic}/1": 1}, 10)
 
 
+def test_a_topic_is_known_by_its_id(kafka: KafkaBroker, open_: Callable[..., KafkaSource]) -> None:
+    topic = kafka.create()
+    send(kafka, topic, [(0, n, row(n)) for n in range(10)])
+    source = open_(topic)
+    at = source.plan(BEGINNING, 10)
+    half, end = source.plan(at, 5), source.plan(at, 10)
+    assert places(end) == {f"{topic}/0": 10} and topic_ids(end) == topic_ids(at) != {}
+    assert open_(topic).plan(places(end), 10) == end  # a checkpoint of an older version takes the id
+    kafka.create_again(topic)
+    send(kafka, topic, [(0, n, row(n, "again")) for n in range(10)])
+    sentence = rf"^kafka at {kafka.servers}: topic {topic} was deleted and made again: it is not the topic that the job"
+    with pytest.raises(JobError, match=sentence):  # there is nothing new
+        open_(topic).plan(end, 10)
+    with pytest.raises(JobError, match=sentence):  # it was planned before
+        list(open_(topic).read_between(half, end, WANTED))
+    with pytest.raises(JobError, match=sentence):  # tasks have read it
+        open_(topic).check_same(end)
+    assert values(open_(topic).read(WANTED), "v") == ["again"] * 10
+
+
 JOIN = """
 CREATE STREAM s {columns} USING kafka OPTIONS (servers '{servers}', topic '{one}') TIMESTAMP BY ts;
 CREATE STREAM t {columns} USING kafka OPTIONS (servers '{servers}', topic '{two}') TIMESTAMP BY ts;
@@ -323,6 +343,18 @@ def run(text: str, settings: Mapping[str, object], checkpoint: Path | None = Non
     chosen = from_mapping(settings)
     LocalRunner(prepare(text, sink=sink, seed=1), chosen, str(checkpoint) if checkpoint else None).run()
     return rows
+
+
+def test_a_job_does_not_go_on_with_a_topic_that_was_made_again(kafka: KafkaBroker, tmp_path: Path) -> None:
+    one, two = kafka.create(), kafka.create()
+    text = JOIN.format(columns=COLUMNS, servers=kafka.servers, one=one, two=two)
+    for topic in (one, two):
+        send(kafka, topic, [(0, n, row(n)) for n in range(10)])
+    assert len(run(text, {}, tmp_path / "ck")) == 10
+    kafka.create_again(two)
+    send(kafka, two, [(0, n, row(n)) for n in range(20)])
+    with pytest.raises(JobError, match=f"topic {two} was deleted and made again"):
+        run(text, {}, tmp_path / "ck")
 
 
 @pytest.mark.parametrize("batch_rows", ["auto", 40])

@@ -58,7 +58,7 @@ def aggregate(name: str, arg: Expr | None, distinct: bool, parameter: Expr | Non
         raise TypeMismatch(f"{name.upper()} does not take {sql_type(arg.type)}")
     type = _type(known, t.logical(arg.type))
     if type is None:
-        takes = _TAKES.get(known)
+        takes = _quantile_takes(t.logical(arg.type)) if known == "quantile_cont" else _TAKES.get(known)
         raise TypeMismatch(
             f"{name.upper()} does not take {sql_type(arg.type)}: it takes {takes or 'numbers'}",
             from_text=takes is None and t.logical(arg.type) == t.STRING,
@@ -67,10 +67,24 @@ def aggregate(name: str, arg: Expr | None, distinct: bool, parameter: Expr | Non
 
 
 _TAKES = {
-    "quantile_cont": "integers and floats: write a CAST AS DOUBLE, or quantile_disc",
     "string_agg": "strings: write a CAST",
     "list": "values of the SQL types",
 }
+
+
+def _quantile_takes(type: pa.DataType) -> str:
+    """What an interpolated quantile takes, and what to write for values of a type that it does not take."""
+    if type == t.MONTHS:
+        return "integers and floats; there is no quantile of intervals with months yet"
+    if pa.types.is_decimal(type):
+        instead = "; write CAST(x AS DOUBLE)"
+    elif type == t.INTERVAL:
+        instead = "; write epoch(x), its seconds"
+    elif type == t.DATE or t.is_moment(type):
+        instead = "; write epoch(x), its seconds since 1970"
+    else:
+        return "integers and floats; quantile_disc(x, 0.5) takes values of any type"
+    return f"integers and floats{instead}, or quantile_disc(x, 0.5), which is one of the values"
 
 
 def _parameter(name: str, known: str, expr: Expr | None) -> Decimal | str | None:

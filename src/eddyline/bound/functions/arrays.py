@@ -90,11 +90,11 @@ def strict(function: Callable[..., AnyArray | tuple[AnyArray, Bools]], type: pa.
             return from_numpy(np.broadcast_to(result, rows), type, null)
         result, bad = result
         bad = np.broadcast_to(bad, rows)
-        failed = int(np.count_nonzero(bad if null is None else bad & ~null))
-        if not failed:
+        if not bad.any():
             return from_numpy(np.broadcast_to(result, rows), type, null)
-        result = np.where(bad, np.zeros(1, result.dtype), result)
-        return Partial(from_numpy(result, type, bad if null is None else bad | null), failed)
+        known = from_numpy(np.where(bad, np.zeros(1, result.dtype), result), type, bad if null is None else bad | null)
+        failed = int(np.count_nonzero(bad if null is None else bad & ~null))
+        return Partial(known, failed) if failed else known
 
     return kernel
 

@@ -8,6 +8,7 @@ read as that type (`day = '2024-01-01'`). No other expression changes its type b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeGuard
 
 import pyarrow as pa
 
@@ -49,7 +50,7 @@ def is_null(expr: Expr) -> bool:
     return isinstance(expr, Literal) and expr.value is None
 
 
-def is_written_integer(expr: Expr) -> bool:
+def is_written_integer(expr: Expr) -> TypeGuard[Literal]:
     """Whether it is an integer constant: INTEGER if it fits, else BIGINT."""
     if not (isinstance(expr, Literal) and isinstance(expr.value, int) and expr.type in (t.INT32, t.INT64)):
         return False
@@ -69,7 +70,7 @@ def meet(name: str, args: Sequence[Expr], huge: bool = False) -> pa.DataType:
         raise refuse(name, args, "values of the SQL types, not nested ones")
     strings = [a for a in args if is_written_string(a)]
     written = [a for a in args if is_written_integer(a)]
-    kept = [a.type for a in args if a not in written and a not in strings]
+    kept = [a.type for a in args if not is_written_integer(a) and not is_written_string(a)]
     type = together(kept)
     for number in written:
         if type is not None and not _fits(number, type):
@@ -86,8 +87,8 @@ def meet(name: str, args: Sequence[Expr], huge: bool = False) -> pa.DataType:
     return type
 
 
-def _fits(number: Expr, type: pa.DataType) -> bool:
-    assert isinstance(number, Literal) and isinstance(number.value, int)
+def _fits(number: Literal, type: pa.DataType) -> bool:
+    assert isinstance(number.value, int)
     if not t.is_integer(type):
         return False
     low, high = t.int_bounds(type)
@@ -101,6 +102,8 @@ def coerce(expr: Expr, type: pa.DataType) -> Expr:
         return Literal(None, type)
     if t.physical(expr.type) == t.physical(type):
         return expr
+    if is_written_integer(expr) and _fits(expr, type):
+        return Literal(expr.value, type)
     if isinstance(expr, Literal):
         return casts.literal(expr, type)
     return casts.cast(expr, type)

@@ -15,6 +15,7 @@ from eddyline.bound import types as t
 from eddyline.bound.expr import Call, Expr, Kernel, Literal, Value
 from eddyline.bound.functions.build import count, make, unify
 from eddyline.bound.functions.table import Function, Resolve
+from eddyline.cql.limits import PARTS
 
 Compare = Callable[[Value, Value], pa.Array]
 
@@ -125,29 +126,37 @@ def _against(test: Compare, a: Value, b: Value) -> pa.Array:
 
 
 def _in(args: tuple[Expr, ...], variant: str) -> Expr:
-    count("in", args, 2, 10_000)
-    sides, type = unify("in", args, huge=True)
+    """The constants are no arguments of the call: they are looked up at once, however many there are."""
+    count("in", args, 2, PARTS.most)
+    (x, *sides), type = unify("in", args, huge=True)
     equal = compare("=", type)
-    values = [s.value for s in sides[1:] if isinstance(s, Literal)]
-    if len(values) < len(sides) - 1 or type in t.FLOATS or type == t.NULL:
+    values = dict.fromkeys(side.value for side in sides if isinstance(side, Literal))
+    others = [side for side in sides if not isinstance(side, Literal)]
+    known = _comparable(pa.array([v for v in values if v is not None], t.physical(type)))
 
-        def one_by_one(args: Sequence[Value], rows: int) -> pa.Array:
-            found = _against(equal, args[0], args[1])
-            for other in args[2:]:
-                found = pc.or_kleene(found, _against(equal, args[0], other))
-            return found
+    def kernel(args: Sequence[Value], rows: int) -> pa.Array:
+        found = _looked_up(args[0], known, None in values)
+        for other in args[1:]:
+            found = pc.or_kleene(found, _against(equal, args[0], other))
+        return found
 
-        return Call("in", tuple(sides), t.BOOL, one_by_one)
-    known = pa.array([v for v in values if v is not None], t.physical(type))
-    absent = None in values
+    return Call("in", (x, *others), t.BOOL, kernel, ", ".join(map(repr, values)))
 
-    def lookup(args: Sequence[Value], rows: int) -> pa.Array:
-        found = pc.is_in(args[0], known)
-        if absent:
-            return pc.if_else(found, True, pa.scalar(None, t.BOOL))
-        return pc.if_else(args[0].is_valid(), found, pa.scalar(None, t.BOOL)) if args[0].null_count else found
 
-    return Call("in", tuple(sides), t.BOOL, lookup)
+def _looked_up(values: Value, known: pa.Array, absent: bool) -> Value:
+    """Whether each value is among the known ones; NULL if it is not, and one of them is NULL."""
+    if isinstance(values, pa.Scalar):
+        return _looked_up(pa.repeat(values, 1), known, absent)[0]
+    found = pc.is_in(_comparable(values), known)
+    return pc.if_else(found if absent else values.is_valid(), found, pa.scalar(None, t.BOOL))
+
+
+def _comparable(values: pa.Array) -> pa.Array:
+    """The same values, with equal bits where they are equal."""
+    if values.type not in t.FLOATS:
+        return values
+    nan, zero = (pa.scalar(number, values.type) for number in (float("nan"), 0))
+    return pc.if_else(pc.is_nan(values), nan, pc.add(values, zero))
 
 
 def _entry(name: str, doc: str, takes: str = "") -> Function:

@@ -78,7 +78,7 @@ def _extract(args: tuple[Expr, ...], variant: str) -> Expr:
     unit, rest = _unit("extract", args, variant, tuple(calendar.PARTS))
     count("extract", rest, 1)
     type = t.DOUBLE if unit == "epoch" else t.INT64
-    interval = unit == "epoch" and rest[0].type == t.INTERVAL
+    interval = unit == "epoch" and t.logical(rest[0].type) == t.INTERVAL
     value = rest[0] if interval else moment("extract", rest[0])
     return make("extract", [value], type, strict(calendar.PARTS[unit], type), unit)
 
@@ -124,7 +124,7 @@ _BUCKET_ORIGIN = 946_857_600 * calendar.SECOND
 def _time_bucket(args: tuple[Expr, ...], variant: str) -> Expr:
     count("time_bucket", args, 2)
     width = args[0].value if isinstance(args[0], Literal) and args[0].type == t.INTERVAL else None
-    if not isinstance(width, int) or width <= 0 or args[1].type == t.DATE:
+    if not isinstance(width, int) or width <= 0 or t.logical(args[1].type) == t.DATE:
         raise refuse("time_bucket", args, "a constant interval above zero without months, and a timestamp")
     value = moment("time_bucket", args[1])
 

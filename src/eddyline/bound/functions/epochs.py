@@ -29,8 +29,14 @@ def _since(name: str, unit: int, what: str) -> Resolve:
     return resolve
 
 
+def _is_time(arg: Expr) -> bool:
+    type = t.logical(arg.type)
+    return type == t.DATE or t.is_moment(type)
+
+
 def _is_whole(arg: Expr) -> bool:
-    return t.is_integer(arg.type) and arg.type != t.UINT64
+    type = t.logical(arg.type)
+    return t.is_integer(type) and type != t.UINT64
 
 
 _to_time = _since("epoch_ms", 1000, "a date, a timestamp, or milliseconds")
@@ -38,7 +44,7 @@ _to_time = _since("epoch_ms", 1000, "a date, a timestamp, or milliseconds")
 
 def _epoch_ms(args: tuple[Expr, ...], variant: str) -> Expr:
     """epoch_ms: from a time to milliseconds, or from milliseconds to a time."""
-    if len(args) != 1 or _is_whole(args[0]) or not (args[0].type == t.DATE or t.is_moment(args[0].type)):
+    if len(args) != 1 or _is_whole(args[0]) or not _is_time(args[0]):
         return _to_time(args, variant)
     kernel = strict(lambda m: (decimals.rescale(m, -3, 19), m > 2**63 - 501), t.INT64)
     return make("epoch_ms", [moment("epoch_ms", args[0])], t.INT64, kernel)

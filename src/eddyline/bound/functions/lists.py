@@ -1,4 +1,5 @@
-"""Elements of lists: `l[1]`. Places count from 1, as in DuckDB, and from the end if they are negative."""
+"""Lists: their elements, `l[1]`, and their number. Places count from 1, as in DuckDB, and from the end if they are
+negative."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from eddyline.bound.expr import Expr, Value
 from eddyline.bound.functions.arrays import to_numpy, truth
 from eddyline.bound.functions.build import coerce, count, is_null, make
 from eddyline.bound.functions.table import Function
+from eddyline.bound.nested import entries, valid_rows
 from eddyline.bound.types import TypeMismatch, sql_type
 
 
@@ -47,6 +49,21 @@ def _kernel(args: Sequence[Value], rows: int) -> pa.Array:
     return t.decode(pc.take(lists.values, found))
 
 
+def size(args: tuple[Expr, ...], variant: str = "") -> Expr:
+    """The number of elements of a list, or of entries of a map."""
+    count("array_length", args, 1)
+    (whole,) = args
+    if not (t.is_list(whole.type) or pa.types.is_map(whole.type) or is_null(whole)):
+        raise TypeMismatch(f"{sql_type(whole.type)} is no list; length(x) counts the characters of a text")
+    return make("array_length", [whole], t.INT64, _size)
+
+
+def _size(args: Sequence[Value], rows: int) -> pa.Array:
+    lengths, _ = entries(args[0])
+    valid = valid_rows(args[0])
+    return pa.array(lengths, mask=None if valid is None else ~valid)
+
+
 FUNCTIONS = (
     Function(
         "list_extract",
@@ -57,5 +74,14 @@ FUNCTIONS = (
         " first. NULL where the list has no such element.",
         _list_extract,
         aliases={"array_extract": "", "list_element": ""},
+    ),
+    Function(
+        "array_length",
+        "Nested values",
+        "array_length(l), length(l)",
+        "BIGINT",
+        "The number of elements of a list, or of entries of a map.",
+        size,
+        aliases={"cardinality": ""},
     ),
 )

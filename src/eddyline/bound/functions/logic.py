@@ -11,6 +11,7 @@ from eddyline.bound import types as t
 from eddyline.bound.expr import Call, Expr, Value
 from eddyline.bound.functions.build import coerce, count, is_null, refuse
 from eddyline.bound.functions.table import Function, Resolve
+from eddyline.cql.limits import PARTS
 
 
 def condition(name: str, expr: Expr) -> Expr:
@@ -22,7 +23,7 @@ def condition(name: str, expr: Expr) -> Expr:
 
 def _both(name: str, kernel: Callable[[Value, Value], Value]) -> Resolve:
     def resolve(args: tuple[Expr, ...], variant: str) -> Expr:
-        count(name, args, 2, 10_000)
+        count(name, args, 2, PARTS.most)
 
         def run(args: Sequence[Value], rows: int) -> pa.Array:
             result = args[0]

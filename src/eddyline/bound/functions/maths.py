@@ -31,7 +31,7 @@ def _number(name: str, arg: Expr) -> pa.DataType:
 
 def _abs(args: tuple[Expr, ...], variant: str) -> Expr:
     count("abs", args, 1)
-    type = t.INTERVAL if args[0].type == t.INTERVAL else _number("abs", args[0])
+    type = t.INTERVAL if t.logical(args[0].type) == t.INTERVAL else _number("abs", args[0])
     if type in t.UNSIGNED:
         return args[0]
     if type in t.FLOATS or pa.types.is_decimal128(type):
@@ -65,11 +65,13 @@ def _round(args: tuple[Expr, ...], variant: str) -> Expr:
         return make("round", [value], type, strict(_round_integer(digits), type), f"{digits}")
     if type in t.FLOATS:
         return make("round", [value], type, strict(_round_float(digits), type), f"{digits}")
-    result = pa.decimal128(type.precision, max(0, min(digits, type.scale)))
+    carries = digits < 0 and not type.scale  # 95 becomes 100; a decimal with a scale has a digit to spare
+    result = pa.decimal128(min(38, type.precision + carries), max(0, min(digits, type.scale)))
 
-    def to_digits(values: AnyArray) -> AnyArray:
+    def to_digits(values: AnyArray) -> AnyArray | tuple[AnyArray, Bools]:
         rounded = decimals.rescale(values, min(digits, type.scale) - type.scale, type.precision)
-        return rounded * 10**-digits if digits < 0 else rounded
+        rounded = rounded * 10**-digits if digits < 0 else rounded
+        return (rounded, decimals.outside(rounded, result)) if carries and type.precision == 38 else rounded
 
     if digits <= type.scale - type.precision:
         raise TypeMismatch(f"{t.sql_type(type)} has no digit that round(x, {digits}) would keep")
@@ -133,14 +135,18 @@ def _whole(name: str, function: Callable[[AnyArray], AnyArray]) -> Resolve:
     return resolve
 
 
-def _real(name: str, function: Callable[..., AnyArray], arity: int = 1, gives: pa.DataType = t.DOUBLE) -> Resolve:
-    """A function of doubles."""
+def _real(name: str, function: Callable[..., pa.Array], arity: int = 1, gives: pa.DataType = t.DOUBLE) -> Resolve:
+    """A function of doubles. `function` is Arrow's, which calls the C library for each value, as DuckDB does.
+
+    NumPy's are quicker but not the same everywhere: which of its loops runs, and so the last bit, depends on the
+    processor, and for `power` also on how many rows there are.
+    """
 
     def resolve(args: tuple[Expr, ...], variant: str) -> Expr:
         count(name, args, arity)
         for arg in args:
             _number(name, arg)
-        return make(name, [coerce(a, t.DOUBLE) for a in args], gives, strict(function, gives))
+        return make(name, [coerce(a, t.DOUBLE) for a in args], gives, lambda args, rows: function(*args))
 
     return resolve
 
@@ -174,16 +180,16 @@ FUNCTIONS = (
         alias="ceiling",
     ),
     _entry("trunc", "Without its decimals.", _whole("trunc", np.trunc), "the type of x; decimals lose scale"),
-    _entry("sqrt", "The square root; NaN below zero.", _real("sqrt", np.sqrt)),
-    _entry("exp", "e to the power of x.", _real("exp", np.exp)),
-    _entry("ln", "The natural logarithm; -inf of zero, NaN below.", _real("ln", np.log)),
-    _entry("log10", "The logarithm to base 10.", _real("log10", np.log10), alias="log"),
-    _entry("log2", "The logarithm to base 2.", _real("log2", np.log2)),
-    _entry("pow", "x to the power of y.", _real("pow", np.power, 2), takes="pow(x, y)", alias="power"),
+    _entry("sqrt", "The square root; NaN below zero.", _real("sqrt", pc.sqrt)),
+    _entry("exp", "e to the power of x.", _real("exp", pc.exp)),
+    _entry("ln", "The natural logarithm; -inf of zero, NaN below.", _real("ln", pc.ln)),
+    _entry("log10", "The logarithm to base 10.", _real("log10", pc.log10), alias="log"),
+    _entry("log2", "The logarithm to base 2.", _real("log2", pc.log2)),
+    _entry("pow", "x to the power of y.", _real("pow", pc.power, 2), takes="pow(x, y)", alias="power"),
     _entry("pi", "The number pi.", _pi, takes="pi()"),
-    _entry("isnan", "Whether it is NaN.", _real("isnan", np.isnan, gives=t.BOOL), "BOOLEAN"),
-    _entry("isinf", "Whether it is infinite.", _real("isinf", np.isinf, gives=t.BOOL), "BOOLEAN"),
+    _entry("isnan", "Whether it is NaN.", _real("isnan", pc.is_nan, gives=t.BOOL), "BOOLEAN"),
+    _entry("isinf", "Whether it is infinite.", _real("isinf", pc.is_inf, gives=t.BOOL), "BOOLEAN"),
     _entry(
-        "isfinite", "Whether it is neither NaN nor infinite.", _real("isfinite", np.isfinite, gives=t.BOOL), "BOOLEAN"
+        "isfinite", "Whether it is neither NaN nor infinite.", _real("isfinite", pc.is_finite, gives=t.BOOL), "BOOLEAN"
     ),
 )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from eddyline.bound import types as t
 from eddyline.bound.expr import Call, Expr, Literal, Value
+from eddyline.bound.functions import lists
 from eddyline.bound.functions.build import coerce, constant, count, is_null, make, refuse
 from eddyline.bound.functions.table import Function, Resolve
 from eddyline.bound.types import TypeMismatch
@@ -231,8 +232,10 @@ def entry(
     return Function(name, "Strings", takes, gives, doc, resolve, dict.fromkeys(aliases, ""))
 
 
-def _length(text: Value) -> pa.Array:
-    return pc.utf8_length(text).cast(t.INT64)
+def _length(args: tuple[Expr, ...], variant: str) -> Expr:
+    if args and t.is_list(args[0].type):
+        return lists.size(args)
+    return _one("length", lambda text: pc.utf8_length(text).cast(t.INT64), t.INT64)(args, variant)
 
 
 FUNCTIONS = (
@@ -249,8 +252,8 @@ FUNCTIONS = (
     entry(
         "length",
         "length(a)",
-        "The number of characters.",
-        _one("length", _length, t.INT64),
+        "The number of characters; of a list, of its elements.",
+        _length,
         "BIGINT",
         ["len", "char_length", "character_length"],
     ),

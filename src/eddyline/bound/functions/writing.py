@@ -18,7 +18,7 @@ from eddyline.bound.functions import calendar
 from eddyline.bound.functions.arrays import nulls_of, to_numpy
 from eddyline.bound.functions.distinct import NotComputable, by_distinct
 
-_FIRST_DAY, _YEAR_10000 = -719_162, 2_932_897
+FIRST_DAY, YEAR_10000 = -719_162, 2_932_897
 """The first and last day between which every year has four digits and Arrow's spelling is DuckDB's."""
 
 
@@ -81,7 +81,7 @@ def _days(days: pa.Array) -> pa.Array:
     """Dates as text; a year before 1 is counted backwards and marked (BC)."""
     bounds = pc.min_max(days.view(pa.int32()))
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
-    if low is None or (low >= _FIRST_DAY and high < _YEAR_10000):
+    if low is None or (low >= FIRST_DAY and high < YEAR_10000):
         return days.cast(t.STRING)
     moments = to_numpy(days).astype(np.int64) * calendar.DAY
     year = calendar.year(moments)

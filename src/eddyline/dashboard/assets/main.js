@@ -27,7 +27,10 @@ const samples = (label, of, colour, more = {}) => ({ label, of, colour, columns:
 const rate = { rate: true }, area = { rate: true, area: true };
 const chart = (place, title, lines, more = {}) => new Chart(byId(place), title, lines, { view, ...more });
 
-const throughput = chart("throughput", "Rows a second", [samples("in", "rows_in", "k0", area), samples("results", "rows_out", "k1", rate)], { high: 190 });
+const throughput = [ // a scale for each: results may be a thousandth of the rows, or a thousand times as many
+  chart("throughput", "Rows a second", [samples("in", "rows_in", "k0", area)]),
+  chart("throughput", "Results a second", [samples("out", "rows_out", "k1", area)]),
+];
 const health = [
   chart("health", "State", [samples("memory", "memory_bytes", "k0", { area: true })], { format: bytes }),
   chart("health", "Rows held", [samples("rows", "state_rows", "k5")]),
@@ -41,7 +44,7 @@ const health = [
 
 const panels = [
   () => drawShort(store, view, open), () => graph.draw(view.t), () => changes.draw(view.t),
-  () => throughput.draw(), () => lanes.draw(), () => drawPlans(store, view, open), () => groups.draw(),
+  () => throughput.forEach((one) => one.draw()), () => lanes.draw(), () => drawPlans(store, view, open), () => groups.draw(),
   () => drawPackets(store, view), () => drawStreams(store, view), () => health.forEach((one) => one.draw()),
   () => drawNotes(store, view), () => drawAbout(store),
 ];
@@ -108,7 +111,7 @@ byId("back").addEventListener("click", () => view.jump(-1));
 byId("on").addEventListener("click", () => view.jump(1));
 byId("live").addEventListener("click", () => view.live());
 const turn = theme(() => {
-  for (const one of [throughput, ...health]) one.repaint();
+  for (const one of [...throughput, ...health]) one.repaint();
   groups.draw();
 });
 listen(view, turn);

@@ -106,5 +106,5 @@ export function drawSlots(store, view, place) {
   });
   const rows = slots.map((one) => [String(one.slot), num(counts.get(one.slot)), num(one.rows), bytes(one.bytes), num(cold.get(one.slot)), one.busy === null ? "–" : percent(one.busy)]);
   const n = (text) => [text, "num"];
-  redraw(place, JSON.stringify(rows), () => (rows.length ? table(["slot", n("groups"), n("rows"), n("memory"), n("groups on disk"), n("busy")], rows) : []));
+  redraw(place, JSON.stringify(rows), () => (rows.length ? table(["slot", n("groups"), n("rows"), n("memory"), n("groups on disk"), n("CPU in a batch")], rows) : []));
 }

@@ -1,6 +1,6 @@
 // The moment and the stretch of time that the page shows: the newest moment (live), or one in the past, or one that moves (playing).
 
-export const RANGES = [["all", "all of it"], ["60", "1 minute"], ["600", "10 minutes"], ["3600", "1 hour"]];
+export const RANGES = [["all", "all"], ["60", "1 min"], ["600", "10 min"], ["3600", "1 hour"]];
 const SPEED = { 60: 1, 600: 5, 3600: 20 };
 
 export class View {

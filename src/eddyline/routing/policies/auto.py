@@ -279,20 +279,24 @@ class Auto(Policy):
 
     # Telling
 
-    def _record(self, entry: Entry, before: list[int], was: float, after: list[int], will_be: float) -> None:
+    def _record(self, entry: Entry, old: list[int], was: float, new: list[int], will_be: float) -> None:
         query = self._plan.query
         came = " ".join(s.alias for i, s in enumerate(query.sources) if entry.signature[0] >> i & 1)
         done = entry.signature[1].bit_count()
         came += f" after {done} selection{'s' * (done > 1)}" if done else ""
+        before, after = tuple(map(self._name, old)), tuple(map(self._name, new))
         self._decisions.add(
             Decision(
                 "reroute",
                 self._work.moment,
-                f"{came}: {', '.join(map(self._name, after))} instead of {', '.join(map(self._name, before))}",
+                f"{came}: {', '.join(after)} instead of {', '.join(before)}",
                 f"the rest of the route costs {will_be * 1e6:.3g} us a tuple, the old one {was * 1e6:.3g} us",
                 {"expected": will_be, "instead_of": was},
                 {"us per tuple": will_be * 1e6, "us per tuple before": was * 1e6},
                 about=f"route {entry.signature[0]} {entry.signature[1]}",
+                subject=came,
+                before=before,
+                after=after,
             )
         )
 

@@ -31,6 +31,7 @@ from eddyline.runtime.access.circuit_breaker import CircuitBreaker
 from eddyline.runtime.access.client import AccessClient
 from eddyline.runtime.access.fitting import only
 from eddyline.runtime.access.key_line import KeyLine
+from eddyline.runtime.access.running_loop import RunningLoop
 from eddyline.runtime.access.tables import AccessTable
 from eddyline.runtime.access.token_bucket import TokenBucket
 from eddyline.runtime.access.trying import GaveUp, Trying
@@ -49,7 +50,7 @@ class Asking:
     def __init__(
         self,
         tables: Mapping[str, AccessTable],
-        new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+        new_loop: Callable[[], asyncio.AbstractEventLoop] = RunningLoop,
         random: Random | None = None,
         tuning: AccessTuning = DEFAULT,
     ) -> None:

@@ -13,7 +13,12 @@ import pyarrow as pa
 
 
 class TryFailed(Exception):
-    """A try failed; the same try may succeed later: a lost connection, a server that is busy."""
+    """A try failed; the same try may succeed later: a lost connection, a server that is busy. A server may say how many
+    seconds later."""
+
+    def __init__(self, reason: str, retry_after: float = 0.0) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
 
 
 class KeysRefused(Exception):

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.client_options import ClientKind
@@ -43,29 +44,41 @@ class DuckdbClient:
         self._path, self._schema = path, schema
         self._table = ".".join(map(quoted, table.split(".")))
         self._database: Any = None
+        self._types: dict[str, Any] = {}
         self._threads = self._new_threads(threads)
 
     async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
         """These columns of all rows with these keys."""
         selected = ", ".join(f"t.{quoted(name)}" for name in columns)
-        equal = " AND ".join(f"t.{quoted(name)} = k.{quoted(name)}" for name in keys.schema.names)
-        query = f"SELECT {selected} FROM {self._table} t SEMI JOIN eddyline_keys k ON {equal}"
 
         def ask(cursor: Any) -> pa.Table:
+            equal = " AND ".join(f"t.{quoted(field.name)} = {self._key(cursor, field)}" for field in keys.schema)
+            query = f"SELECT {selected} FROM {self._table} t SEMI JOIN eddyline_keys k ON {equal}"
             cursor.register("eddyline_keys", pa.Table.from_batches([keys]))
             return cursor.sql(query).to_arrow_table()
 
         return self._fitted(await self._run(ask), columns)
 
+    def _key(self, cursor: Any, field: pa.Field) -> str:
+        """A column of keys, to compare with that of the table: a text that is no value of its type is equal to none."""
+        name = quoted(field.name)
+        if not pa.types.is_string(field.type):
+            return f"k.{name}"
+        if field.name not in self._types:
+            self._types[field.name] = cursor.sql(f"SELECT {name} FROM {self._table}").types[0]
+        return f"TRY_CAST(k.{name} AS {self._types[field.name]})"
+
     async def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
         """These columns of all rows, of one moment."""
         query = f"SELECT {', '.join(map(quoted, columns))} FROM {self._table}"
         threads = self._new_threads(1)
+        reader: Any = None
         try:
             reader = await self._run(lambda c: c.sql(query).to_arrow_reader(_SCAN_ROWS), threads)
             while (part := await self._run(lambda _: next(reader, None), threads)) is not None:
                 yield self._fitted(part, columns)
         finally:
+            reader = None  # it holds the database open, also in the traceback of an error
             await threads.close()
 
     async def close(self) -> None:
@@ -95,6 +108,13 @@ class DuckdbClient:
             raise TableRefused(_said(error)) from None
 
     def _fitted(self, rows: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        for column in rows.schema:
+            bits = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
+            if pa.types.is_date32(column.type) or pa.types.is_timestamp(column.type):
+                limit = 2 ** (bits.bit_width - 1) - 1
+                infinite = pc.is_in(rows.column(column.name).cast(bits), pa.array([limit, -limit], bits))
+                if pc.any(infinite).as_py():
+                    raise KeysRefused(f"column {column.name}: a time is infinite")
         return fitted_batch(rows, pa.schema([self._schema.field(name) for name in columns]))
 
 

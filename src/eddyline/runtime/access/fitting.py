@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,8 +14,9 @@ from eddyline.bound.as_text import as_text
 from eddyline.bound.types import sql_type
 from eddyline.errors import said
 from eddyline.runtime.access.client import KeysRefused, TableRefused
-from eddyline.runtime.sources.columns import convert
-from eddyline.runtime.sources.json_values import from_json, inner, is_bytes
+from eddyline.runtime.values.arrow import convert
+from eddyline.runtime.values.json import from_json_values
+from eddyline.runtime.values.python import Leaf, from_python, plain
 
 _FEW = 32
 """Python compares fewer rows and keys than these faster than Arrow does."""
@@ -41,10 +40,22 @@ def fitted_batch(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Recor
     return fitted({name: _whole(rows.column(name)) for name in schema.names}, schema)
 
 
-def fitted_values(columns: Mapping[str, Sequence[Any]], schema: pa.Schema, json: bool = False) -> pa.RecordBatch:
-    """Lists of Python values as a record batch of this schema; KeysRefused if a value does not fit. In JSON bytes are
-    in base64."""
-    return pa.RecordBatch.from_arrays([_array(field, columns[field.name], json) for field in schema], schema=schema)
+def fitted_values(columns: Mapping[str, Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Lists of Python values as a record batch of this schema; KeysRefused if a value does not fit."""
+    return pa.RecordBatch.from_arrays([_array(field, columns[field.name], plain) for field in schema], schema=schema)
+
+
+def fitted_json(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, keys: pa.RecordBatch) -> pa.RecordBatch:
+    """Objects of JSON, taken apart by `value_of`, as a record batch of this schema; KeysRefused if a value does not
+    fit. In a column of the key an object without a value has that of the only key."""
+    arrays = []
+    for field in schema:
+        array = _array(field, [row.get(field.name) for row in rows], from_json_values)
+        if keys.num_rows == 1 and field.name in keys.schema.names:
+            lacks = pa.array([field.name not in row for row in rows], pa.bool_())
+            array = pc.if_else(lacks, keys.column(field.name)[0].cast(field.type), array)
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def only(rows: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
@@ -99,36 +110,13 @@ def _fit(field: pa.Field, values: pa.Array) -> pa.Array:
     return array
 
 
-def _array(field: pa.Field, values: Sequence[Any], json: bool) -> pa.Array:
-    """Arrow finds the type of the values, which is then converted: `pa.array` with a type would cut 1.5 to 1. Values of
-    several types, and numbers for times and decimals, are read as text."""
-    type_ = field.type
-    if pa.types.is_nested(type_):
-        return _nested(field, values)
-    by_text = pa.types.is_temporal(type_) or pa.types.is_decimal(type_) or (json and is_bytes(type_))
-    array = None
-    if not by_text:
-        with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError):
-            array = pa.array(values)
-    if array is None or pa.types.is_nested(array.type):
-        array = pa.array([None if value is None else _text(value) for value in values], pa.string())
-    found, bad = from_json(array, type_) if json else convert(array, type_)
+def _array(field: pa.Field, values: Sequence[Any], leaf: Leaf) -> pa.Array:
+    array, bad = from_python(values, field.type, leaf)
     if bad is not None:
-        raise misfit(field, _text(values[int(np.argmax(bad))]))
-    return found
-
-
-def _nested(field: pa.Field, values: Sequence[Any]) -> pa.Array:
-    try:
-        return pa.array([inner(value, field.type) for value in values], field.type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError):
-        raise misfit(field, None) from None
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bytes):
-        return value.decode(errors="replace")
-    return msgspec.json.encode(value).decode() if isinstance(value, bool | dict | list) else str(value)
+        wrong = values[int(np.argmax(bad))]
+        text = wrong.decode(errors="replace") if isinstance(wrong, bytes) else str(wrong)
+        raise misfit(field, None if pa.types.is_nested(field.type) else text.encode(errors="replace").decode())
+    return array
 
 
 def misfit(field: pa.Field, text: str | None) -> KeysRefused:

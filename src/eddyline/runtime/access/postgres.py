@@ -7,16 +7,16 @@ or was cancelled is closed, because the rest of an answer may still come. Nothin
 
 from __future__ import annotations
 
-import io
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, cast
 
+import numpy as np
 import psycopg
 import pyarrow as pa
-import pyarrow.csv as csv
+import pyarrow.compute as pc
 from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format
@@ -24,18 +24,30 @@ from psycopg.pq import Format
 from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.client_options import ClientKind
 from eddyline.runtime.access.fitting import fitted
-from eddyline.runtime.access.postgres_columns import ColumnForm, Int8Array, array_literal, form_of, int8_array, key_type
+from eddyline.runtime.access.postgres_columns import BinaryArray, ColumnForm, arrays, copied_rows, form_of
 from eddyline.runtime.options import Options
-from eddyline.runtime.postgres_place import conninfo_of
+from eddyline.runtime.postgres_place import SESSION, conninfo_of
+from eddyline.runtime.values.arrow import convert
 
 _BATCH = 500
 _SCAN_ROWS = 16_384
-_SESSION = "SET TimeZone TO 'UTC'; SET DateStyle TO 'ISO'; SET default_transaction_read_only TO on"
+_LOCK_SECONDS = 20
+"""How long a request waits for a lock of another session. It is shorter than the default of the option timeout, so the
+reason of a failure names the lock."""
+_SESSION = f"{SESSION}; SET default_transaction_read_only TO on; SET lock_timeout TO '{_LOCK_SECONDS}s'"
 _DESCRIBE = """
-SELECT a.attname, coalesce(b.typname, t.typname), a.attrelid::regclass::text
-FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON b.oid = nullif(t.typbasetype, 0)
+SELECT a.attname, a.attrelid::regclass::text, t.typnamespace::regnamespace || '.' || quote_ident(t.typname),
+       t.typtype = 'e', t.typcategory = 'S',
+       CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace THEN t.typname ELSE '' END
+FROM pg_attribute a JOIN pg_type d ON d.oid = a.atttypid
+     JOIN pg_type t ON t.oid = coalesce(nullif(d.typbasetype, 0), d.oid)
 WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
 """
+_UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+"""How PostgreSQL writes one. A key that is written otherwise is no value of the column."""
+_AS_FLOAT = """CASE WHEN abs({0}) < 7.1e-46 THEN 0 WHEN abs({0}) < 3.4028235677973366e38 OR {0} = 'NaN'
+OR abs({0}) = 'infinity' THEN {0}::float4 END"""
+"""A float8 as the nearest float4; a plain cast fails for some."""
 
 
 def kind_of(options: Options, schema: pa.Schema, concurrency: int) -> ClientKind:
@@ -47,36 +59,93 @@ def kind_of(options: Options, schema: pa.Schema, concurrency: int) -> ClientKind
 
 @dataclass(frozen=True)
 class DatabaseColumn:
-    """A column as the database has it."""
+    """A column as the database has it, and the type that the table declares for it."""
 
     name: str
+    declared: pa.DataType
     type: str
+    """Its type, with its schema."""
+    built_in: str
+    """The name of the type if it is one of PostgreSQL's own."""
+    is_enum: bool
+    is_text: bool
 
     @cached_property
     def form(self) -> ColumnForm:
-        return form_of(self.type)
+        return form_of(self.built_in)
 
     @property
     def quoted(self) -> str:
-        return '"' + self.name.replace('"', '""').replace("%", "%%") + '"'
+        return _doubled('"' + self.name.replace('"', '""') + '"')
 
     @property
-    def key_type(self) -> str:
-        return key_type(self.type)
+    def selected(self) -> str:
+        """The column as it travels."""
+        return f"t.{self.quoted}::{self.form.cast}"
 
-    def parameter(self, keys: pa.Array) -> str | Int8Array:
-        """Keys to compare with the column, in the form of a parameter."""
-        fits = pa.types.is_signed_integer(keys.type) or (pa.types.is_integer(keys.type) and keys.type.bit_width < 64)
-        return int8_array(keys) if fits and self.key_type == "int8" else array_literal(keys)
+    @cached_property
+    def _rounded(self) -> ColumnForm | None:
+        """The form in which keys are compared, if several values of the column are one value of the declared type."""
+        t = pa.types
+        if t.is_floating(self.declared) and self.built_in == "numeric":
+            return form_of("float8")
+        return form_of("float4") if t.is_float32(self.declared) and self.built_in == "float8" else None
+
+    def read(self, values: pa.Array) -> pa.Array:
+        """The column as it came, where the text of a number writes 8.00 for the integer 8."""
+        is_whole = pa.types.is_integer(self.declared) or pa.types.is_boolean(self.declared)
+        if self.built_in != "numeric" or not is_whole:
+            return values
+        return pc.replace_substring_regex(values, r"^(-?[0-9]+)\.0+$", r"\1")
+
+    @property
+    def compared(self) -> str:
+        """The column as keys are compared with it: alone wherever that is possible, so that its index is used."""
+        if self._rounded is None:
+            return f"t.{self.quoted}"
+        return _AS_FLOAT.format(f"t.{self.quoted}") if self.built_in == "float8" else f"t.{self.quoted}::float8"
+
+    @property
+    def keys(self) -> str:
+        """The array of keys, with one parameter."""
+        if self._rounded is not None:
+            return f"%s::{self._rounded.cast}[]"
+        if self.is_enum:  # a cast refuses other texts
+            type_, oid = _doubled(self.type), _doubled("'" + self.type.replace("'", "''") + "'::regtype")
+            label = f"SELECT e.enumlabel::text::{type_} FROM pg_enum e WHERE e.enumtypid = {oid} AND e.enumlabel = k.k"
+            return f"ARRAY(SELECT ({label}) FROM unnest(%s::text[]) WITH ORDINALITY k(k, n) ORDER BY k.n)"
+        return f"%s::{'text' if self.built_in in ('varchar', 'name') else _doubled(self.type)}[]"
+
+    def fitting(self, keys: pa.Array) -> tuple[pa.Array, Any]:
+        """Keys as values of the column, and which of them the column can hold."""
+        if self.is_text and not pa.types.is_string(self.declared) and not pa.types.is_large_string(self.declared):
+            raise TableRefused(f"column {self.name} is text in the database: an INDEX needs it as VARCHAR")
+        form = self._rounded or self.form
+        try:
+            fitted_keys, _ = convert(keys, form.arrow)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise TableRefused(f"keys of column {self.name}, which is {self.type} in the database: {error}") from None
+        if self.built_in == "uuid":
+            is_uuid = pc.match_substring_regex(fitted_keys, _UUID)
+            fitted_keys = pc.if_else(is_uuid, fitted_keys, pa.scalar(None, pa.string()))
+        return form.keys(fitted_keys)
+
+    def parameter(self, keys: pa.Array) -> str | BinaryArray:
+        """Keys that fit, in the form of a parameter."""
+        return (self._rounded or self.form).parameter(keys)
 
 
-class _Int8ArrayDumper(Dumper):
-    """Sends an array as it is."""
+def _doubled(text: str) -> str:
+    """A text inside a query with parameters."""
+    return text.replace("%", "%%")
 
-    oid = 1016
+
+class _BinaryDumper(Dumper):
+    """Sends an array as it is: its type is in it, and the query casts it."""
+
     format = Format.BINARY
 
-    def dump(self, obj: Int8Array) -> bytes:
+    def dump(self, obj: BinaryArray) -> bytes:
         return obj
 
 
@@ -100,20 +169,26 @@ class PostgresClient:
             query = self._queries.get((asked, names))
             if query is None:
                 query = self._queries[asked, names] = self._query(asked, names)
-            parameters = [self._columns[name].parameter(keys.column(name)) for name in names]
-            cursor = await connection.execute(query, parameters, binary=True)
+            mine = [self._columns[name] for name in names]
+            parameters = _parameters(mine, keys)
+            if parameters is None:
+                return self._none(asked)
+            try:
+                cursor = await connection.execute(query, parameters, binary=True)
+            except psycopg.errors.DataError:
+                if keys.num_rows > 1 or await _can_be_read(connection, mine, parameters):
+                    raise
+                return self._none(asked)
             result = cursor.pgresult
             assert result is not None
             values = [result.get_value(0, at) for at in range(len(asked))]
-        raw = {name: self._columns[name].form.array(data) for name, data in zip(asked, values, strict=True)}
-        return fitted(raw, self._schema_of(asked))
+        return self._fitted(arrays(self._forms(asked), values), asked)
 
     async def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
         """These columns of all rows, of one moment."""
         async with self._connected() as connection, connection.cursor() as cursor:
-            chosen = [self._columns[name] for name in columns]
-            selected = ", ".join(f"t.{column.quoted}::text" for column in chosen).replace("%%", "%")
-            query = f"COPY (SELECT {selected or 'NULL'} FROM {self._from} t) TO STDOUT (FORMAT csv)"
+            selected = ", ".join(self._columns[name].selected for name in columns).replace("%%", "%")
+            query = f"COPY (SELECT {selected} FROM {self._from.replace('%%', '%')} t) TO STDOUT (FORMAT binary)"
             async with cursor.copy(cast(Any, query)) as copy:
                 rows: list[bytes] = []
                 async for row in copy:
@@ -133,34 +208,27 @@ class PostgresClient:
 
     def _query(self, columns: Sequence[str], keys: Sequence[str]) -> bytes:
         """Parameters are arrays of the values of each key column."""
-        selected = ", ".join(f"array_agg(t.{c.quoted}::{c.form.cast})" for c in map(self._columns.__getitem__, columns))
+        selected = ", ".join(f"array_agg({self._columns[name].selected})" for name in columns)
         mine = [self._columns[name] for name in keys]
-        arrays = ", ".join(f"%s::{column.key_type}[]" for column in mine)
-        names = ", ".join(f"t.{column.quoted}" for column in mine)
+        given, names = ", ".join(column.keys for column in mine), ", ".join(column.compared for column in mine)
         # No join: two keys that are equal for the database, such as texts with spaces, would give a row twice.
-        is_asked = f"{names} = ANY({arrays})" if len(mine) == 1 else f"({names}) IN (SELECT * FROM unnest({arrays}))"
-        text = f"SELECT {selected} FROM {self._from} t WHERE {is_asked}"
-        return text.encode()
+        is_asked = f"{names} = ANY({given})" if len(mine) == 1 else f"({names}) IN (SELECT * FROM unnest({given}))"
+        return f"SELECT {selected} FROM {self._from} t WHERE {is_asked}".encode()
 
     def _read(self, rows: list[bytes], columns: Sequence[str]) -> pa.RecordBatch:
-        """Lines of CSV as Arrow. An empty value is a NULL unless it is quoted."""
-        table = csv.read_csv(
-            io.BytesIO(b"".join(rows)),
-            csv.ReadOptions(column_names=list(columns), use_threads=False),
-            csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-            csv.ConvertOptions(
-                column_types=dict.fromkeys(columns, pa.string()),
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-                null_values=[""],
-            ),
+        return self._fitted(copied_rows(self._forms(columns), rows), tuple(columns))
+
+    def _fitted(self, raw: dict[str, pa.Array], columns: tuple[str, ...]) -> pa.RecordBatch:
+        return fitted(
+            {name: self._columns[name].read(values) for name, values in raw.items()}, self._schema_of(columns)
         )
-        raw = {name: table.column(name).combine_chunks() for name in columns}
-        for name in columns:
-            if self._columns[name].type == "bytea":
-                hexed = (None if value is None else bytes.fromhex(value[2:]) for value in raw[name].to_pylist())
-                raw[name] = pa.array(hexed, pa.binary())
-        return fitted(raw, self._schema_of(tuple(columns)))
+
+    def _forms(self, columns: Sequence[str]) -> dict[str, ColumnForm]:
+        return {name: self._columns[name].form for name in columns}
+
+    def _none(self, columns: tuple[str, ...]) -> pa.RecordBatch:
+        schema = self._schema_of(columns)
+        return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
     def _chosen(self, columns: tuple[str, ...]) -> pa.Schema:
         return pa.schema([self._schema.field(name) for name in columns])
@@ -183,6 +251,10 @@ class PostgresClient:
             if connection is not None:
                 await self._drop(connection)
             raise TableRefused(self._said(error)) from None
+        except psycopg.errors.LockNotAvailable:
+            assert connection is not None
+            self._idle.append(connection)
+            raise TryFailed(f"another session holds a lock on {self._table}") from None
         except psycopg.Error as error:
             if connection is not None:
                 await self._drop(connection)
@@ -195,7 +267,7 @@ class PostgresClient:
     async def _connect(self) -> psycopg.AsyncConnection[Any]:
         connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
         self._all.add(connection)
-        connection.adapters.register_dumper(Int8Array, _Int8ArrayDumper)
+        connection.adapters.register_dumper(BinaryArray, _BinaryDumper)
         try:
             await connection.execute(_SESSION)
         except BaseException:
@@ -211,18 +283,40 @@ class PostgresClient:
         rows = await (await connection.execute(_DESCRIBE, [self._table])).fetchall()
         if not rows:
             raise TableRefused(f"the database has no table {self._table}")
-        found = {name: DatabaseColumn(name, type_) for name, type_, _ in rows}
-        lower: Callable[[str], str] = str.lower
-        by_lower = {lower(name): column for name, column in found.items()}
+        found = {row[0]: row for row in rows}
+        by_lower = {name.lower(): name for name in reversed(found)}
         columns = {}
-        for name in self._schema.names:
-            column = found.get(name) or by_lower.get(lower(name))
-            if column is None:
-                raise TableRefused(f"table {self._table} of the database has no column {name}")
-            columns[name] = column
-        self._columns, self._from = columns, rows[0][2].replace("%", "%%")
+        for field in self._schema:
+            name = field.name if field.name in found else by_lower.get(field.name.lower())
+            if name is None:
+                raise TableRefused(f"table {self._table} of the database has no column {field.name}")
+            _, _, type_, is_enum, is_text, built_in = found[name]
+            columns[field.name] = DatabaseColumn(name, field.type, type_, built_in, is_enum, is_text)
+        self._columns, self._from = columns, _doubled(rows[0][1])
 
     def _said(self, error: psycopg.Error) -> str:
         """The message in one line, without the password."""
         text = " ".join(str(error.diag.message_primary or error).split())
         return text.replace(self._secret, "***") if self._secret else text
+
+
+def _parameters(columns: Sequence[DatabaseColumn], keys: pa.RecordBatch) -> list[str | BinaryArray] | None:
+    """The keys that the columns can hold; None if there is none."""
+    fits = [column.fitting(keys.column(at)) for at, column in enumerate(columns)]
+    all_fit = np.logical_and.reduce([valid for _, valid in fits])
+    if not all_fit.any():
+        return None
+    left = [array.filter(pa.array(all_fit[valid])) for array, valid in fits]
+    return [column.parameter(array) for column, array in zip(columns, left, strict=True)]
+
+
+async def _can_be_read(
+    connection: psycopg.AsyncConnection[Any], columns: Sequence[DatabaseColumn], parameters: Sequence[Any]
+) -> bool:
+    """Whether the database can read keys as values of its columns. If not, no row has them."""
+    try:
+        query = f"SELECT {', '.join(column.keys for column in columns)}"
+        await connection.execute(query.encode(), parameters, binary=True)
+    except psycopg.errors.DataError:
+        return False
+    return True

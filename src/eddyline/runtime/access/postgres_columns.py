@@ -1,13 +1,17 @@
 """Columns of Arrow to PostgreSQL and back, whole, without a Python object for a value.
 
-Keys become one array for each column: of integers in binary form, of all others as text, `{"a","b"}`. Rows come back as
-one row of arrays, one for each column, by `array_agg`. All aggregates of one query see the rows in the same order, so
-the columns belong together. The binary form of an array is a header, and for each element its length (-1: NULL) and its
-bytes. NumPy reads arrays of fixed width without NULLs in place; a compiled loop takes all others apart.
+A column has one form, whichever access method reads it: an index asks for arrays, one for each column, by `array_agg`;
+a scan copies rows (COPY). Both bring the same bytes in binary form, so both give the same values. All aggregates of
+one query see the rows in the same order, so the columns of a lookup belong together. An element is its length (-1:
+NULL) and its bytes; an array has a header before its elements, and a row of COPY the number of its columns. NumPy reads
+arrays of fixed width without NULLs in place; a compiled loop takes all others apart.
+
+Keys become one array for each column: numbers and times in binary form, all others as text, `{"a","b"}`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,51 +23,89 @@ from numpy.typing import NDArray
 
 from eddyline.kernels.jit import kernel
 from eddyline.runtime.access.client import KeysRefused
-from eddyline.runtime.sources.json_values import is_bytes
+from eddyline.runtime.values.json import is_bytes
 
 _EPOCH_DAYS = 10_957
 _EPOCH_MICROS = _EPOCH_DAYS * 86_400_000_000
 """PostgreSQL counts from 2000-01-01."""
+_DAYS = -2_451_545, 2_145_031_948
+"""The first and the last day that PostgreSQL has, counted from 2000-01-01: in 4714 BC and in 5874897."""
 _HEADER = 20
-"""Bytes before the first element: dimensions, whether there are NULLs, type, number of elements, first index."""
-_INT8 = 20
-"""The number of the type int8."""
-_INT8_ITEMS = np.dtype([("length", ">i4"), ("value", ">i8")])
+"""Bytes of an array before the first element: dimensions, whether there are NULLs, type, number of elements, first
+index."""
+_COPY_HEADER = 19
+"""Bytes of COPY before the first row, at least: a signature, flags, and the length of what follows."""
 
 
 @dataclass(frozen=True)
 class ColumnForm:
-    """How a column travels: as a type of fixed width (`code`, a NumPy type in network order), or as text or bytes."""
+    """How a column travels: as a type of fixed width (`code`, a NumPy type in network order, and the number of the type
+    in PostgreSQL), or as text or bytes."""
 
     cast: str
     code: str | None
     arrow: pa.DataType
+    number: int = 0
 
     def array(self, data: bytes | None) -> pa.Array:
         """The column that array_agg gave, in binary form; None if there was no row."""
         if data is None:
             return pa.array([], self.arrow)
         has_nulls, count = data[7] != 0, int.from_bytes(data[12:16])
-        if self.code is None:
-            values, offsets, valid = _taken_apart(data, count)
-            nulls = _bitmap(valid) if has_nulls else None
-            return pa.Array.from_buffers(self.arrow, count, [nulls, pa.py_buffer(offsets), pa.py_buffer(values)])
-        nulls = None
-        if has_nulls:
-            values, _, valid = _taken_apart(data, count)
-            numbers = np.zeros(count, self._native)
-            numbers[valid] = values.view(self.code)
-            nulls = _bitmap(valid)
-        else:
-            numbers = np.frombuffer(data, self._items, count, _HEADER)["value"].astype(self._native)
+        if self.code is None or has_nulls:
+            return self._taken_apart(np.frombuffer(data, np.uint8), count, _HEADER, 0, 1, 0)
+        return self._numbers(np.frombuffer(data, self._items, count, _HEADER)["value"].astype(self._native), None)
+
+    def copied(self, data: NDArray[np.uint8], rows: int, columns: int, column: int) -> pa.Array:
+        """One of the columns of rows that COPY gave, in binary form, without their header."""
+        return self._taken_apart(data, rows, 0, 2, columns, column)
+
+    def keys(self, keys: pa.Array) -> tuple[pa.Array, NDArray[np.bool_]]:
+        """Keys of this type that the column may hold, and which of the keys they are."""
+        valid = keys.is_valid().to_numpy(zero_copy_only=False)
         if self._epoch:
+            days = pc.cast(keys, pa.date32(), safe=False).cast(pa.int32()).fill_null(0).to_numpy()
+            valid = valid & (days >= _DAYS[0] + _EPOCH_DAYS) & (days <= _DAYS[1])
+        elif pa.types.is_string(self.arrow):  # no text of PostgreSQL has a NUL
+            valid = valid & ~pc.match_substring(keys, "\0").fill_null(True).to_numpy(zero_copy_only=False)
+        return keys if valid.all() else keys.filter(pa.array(valid)), valid
+
+    def parameter(self, keys: pa.Array) -> str | BinaryArray:
+        """Keys, as `keys` gives them, to compare with the column."""
+        if self.code is None:
+            return array_literal(keys)
+        items = np.empty(len(keys), self._items)
+        if pa.types.is_boolean(keys.type) or pa.types.is_floating(keys.type):
+            numbers = keys.to_numpy(zero_copy_only=False)
+        else:
+            bits = pa.int32() if pa.types.is_date(keys.type) else pa.int64()
+            numbers = keys.cast(bits).to_numpy(zero_copy_only=False) - self._epoch
+        items["length"], items["value"] = self._native.itemsize, numbers
+        return BinaryArray(np.array([1, 0, self.number, len(keys), 1], ">i4").tobytes() + items.tobytes())
+
+    def _taken_apart(
+        self, data: NDArray[np.uint8], count: int, at: int, header: int, columns: int, column: int
+    ) -> pa.Array:
+        values, offsets = np.empty(len(data), np.uint8), np.zeros(count + 1, np.int32)
+        valid = np.empty(count, np.bool_)
+        size = take_apart(data, at, header, columns, column, values, offsets, valid)
+        nulls = None if valid.all() else _bitmap(valid)
+        if self.code is not None:
+            numbers = np.zeros(count, self._native)
+            numbers[valid] = values[:size].view(self.code)
+            return self._numbers(numbers, nulls)
+        buffers = [nulls, pa.py_buffer(offsets), pa.py_buffer(values[:size])]
+        return pa.Array.from_buffers(self.arrow, count, buffers)  # the server looks that texts are UTF-8
+
+    def _numbers(self, numbers: NDArray[Any], nulls: pa.Buffer | None) -> pa.Array:
+        if self._epoch and len(numbers):
             limits = np.iinfo(self._native)
-            if numbers.max() == limits.max or numbers.min() == limits.min:
+            if numbers.min() == limits.min or numbers.max() > limits.max - self._epoch:
                 raise KeysRefused("a time is infinite")
             numbers += self._epoch
         if self._native == np.int8:
-            return pa.Array.from_buffers(self.arrow, count, [nulls, _bitmap(numbers.view(np.bool_))])
-        return pa.Array.from_buffers(self.arrow, count, [nulls, pa.py_buffer(numbers)])
+            return pa.Array.from_buffers(self.arrow, len(numbers), [nulls, _bitmap(numbers.view(np.bool_))])
+        return pa.Array.from_buffers(self.arrow, len(numbers), [nulls, pa.py_buffer(numbers)])
 
     @cached_property
     def _native(self) -> np.dtype[Any]:
@@ -80,16 +122,20 @@ class ColumnForm:
         return _EPOCH_DAYS if is_date else _EPOCH_MICROS if pa.types.is_timestamp(self.arrow) else 0
 
 
+class BinaryArray(bytes):
+    """An array in binary form."""
+
+
 _FORMS = {
-    "bool": ColumnForm("bool", "i1", pa.bool_()),
-    "int2": ColumnForm("int2", ">i2", pa.int16()),
-    "int4": ColumnForm("int4", ">i4", pa.int32()),
-    "int8": ColumnForm("int8", ">i8", pa.int64()),
-    "float4": ColumnForm("float4", ">f4", pa.float32()),
-    "float8": ColumnForm("float8", ">f8", pa.float64()),
-    "date": ColumnForm("date", ">i4", pa.date32()),
-    "timestamp": ColumnForm("timestamp", ">i8", pa.timestamp("us")),
-    "timestamptz": ColumnForm("timestamptz", ">i8", pa.timestamp("us", "UTC")),
+    "bool": ColumnForm("bool", "i1", pa.bool_(), 16),
+    "int2": ColumnForm("int2", ">i2", pa.int16(), 21),
+    "int4": ColumnForm("int4", ">i4", pa.int32(), 23),
+    "int8": ColumnForm("int8", ">i8", pa.int64(), 20),
+    "float4": ColumnForm("float4", ">f4", pa.float32(), 700),
+    "float8": ColumnForm("float8", ">f8", pa.float64(), 701),
+    "date": ColumnForm("date", ">i4", pa.date32(), 1082),
+    "timestamp": ColumnForm("timestamp", ">i8", pa.timestamp("us"), 1114),
+    "timestamptz": ColumnForm("timestamptz", ">i8", pa.timestamp("us", "UTC"), 1184),
     "bytea": ColumnForm("bytea", None, pa.binary()),
 }
 """By the type of the column in the database."""
@@ -101,41 +147,43 @@ def form_of(database_type: str) -> ColumnForm:
     return _FORMS.get(database_type, _TEXT)
 
 
-def key_type(database_type: str) -> str:
-    """The type of keys that are compared with a column, so that its index is used. An integer that is too large for the
-    column is a key without rows, not an error."""
-    return {"int2": "int8", "int4": "int8", "varchar": "text", "name": "text"}.get(database_type, database_type)
+def arrays(forms: Mapping[str, ColumnForm], values: Sequence[bytes | None]) -> dict[str, pa.Array]:
+    """The columns that array_agg gave; KeysRefused names a column with a value that Arrow cannot hold."""
+    return {name: _named(name, form.array, data) for (name, form), data in zip(forms.items(), values, strict=True)}
 
 
-class Int8Array(bytes):
-    """An array of int8 in binary form."""
+def copied_rows(forms: Mapping[str, ColumnForm], parts: Sequence[bytes]) -> dict[str, pa.Array]:
+    """The same for rows that COPY gave in binary form, each part a row; the first may begin with the header, the last
+    be the end."""
+    joined = b"".join(parts)
+    begin = _COPY_HEADER + int.from_bytes(joined[15:19]) if joined.startswith(b"PGCOPY\n\xff\r\n\0") else 0
+    end = len(joined) - 2 if parts[-1] == b"\xff\xff" else len(joined)
+    data = np.frombuffer(joined, np.uint8)[begin:end]
+    rows = count_rows(data, len(forms))
+    return {
+        name: _named(name, form.copied, data, rows, len(forms), at) for at, (name, form) in enumerate(forms.items())
+    }
 
 
-def int8_array(keys: pa.Array) -> Int8Array:
-    """Integers of at most 64 bits with a sign, none of them NULL, as an array."""
-    items = np.empty(len(keys), _INT8_ITEMS)
-    items["length"], items["value"] = 8, keys.to_numpy()
-    header = np.array([1, 0, _INT8, len(keys), 1], ">i4")
-    return Int8Array(header.tobytes() + items.tobytes())
+def _named(column: str, read: Callable[..., pa.Array], *data: Any) -> pa.Array:
+    try:
+        return read(*data)
+    except KeysRefused as error:
+        raise KeysRefused(f"column {column}: {error}") from None
 
 
 def array_literal(keys: pa.Array) -> str:
     """Keys as the text of an array.
 
-    >>> array_literal(pa.array([1, 2])), array_literal(pa.array(["a b", 'c"']))
-    ('{"1","2"}', '{"a b","c\\\\""}')
+    >>> array_literal(pa.array(["a b", 'c"']))
+    '{"a b","c\\\\""}'
     """
     if is_bytes(keys.type):
         return "{" + ",".join(f'"\\\\x{value.hex()}"' for value in keys.to_pylist()) + "}"
     if not len(keys):
         return "{}"
-    texts = keys if pa.types.is_string(keys.type) else keys.cast(pa.string())
-    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts), "\0")
-    whole: str = joined[0].as_py()
-    if whole.count("\0") == len(keys) - 1:
-        return '{"' + _escaped(whole).replace("\0", '","') + '"}'
-    # No text of PostgreSQL has a NUL, so nothing is equal to a key that has one.
-    return "{" + ",".join("NULL" if "\0" in text else f'"{_escaped(text)}"' for text in texts.to_pylist()) + "}"
+    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(keys)], pa.int32()), keys), "\0")
+    return '{"' + _escaped(joined[0].as_py()).replace("\0", '","') + '"}'
 
 
 def _escaped(text: str) -> str:
@@ -146,36 +194,49 @@ def _bitmap(flags: NDArray[np.bool_]) -> pa.Buffer:
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
-def _taken_apart(data: bytes, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.bool_]]:
-    """The bytes of all elements without their lengths, where each begins, and which are not NULL."""
-    values = np.empty(len(data), np.uint8)
-    offsets, valid = np.zeros(count + 1, np.int32), np.empty(count, np.bool_)
-    size = take_apart(np.frombuffer(data, np.uint8), _HEADER, values, offsets, valid)
-    return values[:size], offsets, valid
+@kernel
+def count_rows(data: NDArray[np.uint8], columns: int) -> int:
+    """The number of rows in the bytes of COPY."""
+    rows, at = 0, 0
+    while at < len(data):
+        at += 2
+        for _ in range(columns):
+            length = 0
+            if data[at] < 128:
+                for place in range(4):
+                    length = length * 256 + data[at + place]
+            at += 4 + length
+        rows += 1
+    return rows
 
 
 @kernel
 def take_apart(
     data: NDArray[np.uint8],
     at: int,
+    header: int,
+    columns: int,
+    column: int,
     values: NDArray[np.uint8],
     offsets: NDArray[np.int32],
     valid: NDArray[np.bool_],
 ) -> int:
-    """Copy the elements that begin at byte `at`; returns the size of all of them."""
+    """Copy the elements of one of the columns of the rows that begin at byte `at`, each with a header; returns the size
+    of all of them."""
     size = 0
     for i in range(len(valid)):
-        valid[i] = data[at] < 128
-        if valid[i]:
-            length = 0
-            for _ in range(4):
-                length = length * 256 + data[at]
-                at += 1
-            for _ in range(length):
-                values[size] = data[at]
-                size += 1
-                at += 1
-        else:
+        at += header
+        for c in range(columns):
+            is_valid, length = data[at] < 128, 0
+            if is_valid:
+                for place in range(4):
+                    length = length * 256 + data[at + place]
             at += 4
-        offsets[i + 1] = size
+            if c == column:
+                valid[i] = is_valid
+                for place in range(length):
+                    values[size + place] = data[at + place]
+                size += length
+                offsets[i + 1] = size
+            at += length
     return size

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from eddyline.runtime.access.client_options import ClientKind
 from eddyline.runtime.access.fitting import fitted_batch
 from eddyline.runtime.access.threads import ConnectedThreads
 from eddyline.runtime.options import Options
+from eddyline.runtime.running.modules import import_named
 
 _BATCH = 1000
 
@@ -32,7 +32,9 @@ def kind_of(options: Options, schema: pa.Schema, concurrency: int) -> ClientKind
     if not module or not name:
         raise SettingError(f"option function is 'module:name', not '{written}'", "option function")
     try:
-        function = getattr(import_module(module), name, None)
+        function = getattr(import_named(module), name, None)
+    except SettingError as error:
+        raise SettingError(f"option function: {error}", "option function") from None
     except Exception as error:
         raise SettingError(f"option function: {module} cannot be imported ({said(error)})", "option function") from None
     if not callable(function):

@@ -21,7 +21,7 @@ from eddyline.runtime.access.client_options import ClientKind
 from eddyline.runtime.access.fitting import fitted_values
 from eddyline.runtime.access.threads import ConnectedThreads
 from eddyline.runtime.options import Options
-from eddyline.runtime.sources.json_values import is_bytes
+from eddyline.runtime.values.json import is_bytes
 
 T = TypeVar("T")
 _BATCH = 500
@@ -88,7 +88,9 @@ class SqliteClient:
         await self._threads.close()
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self._uri, uri=True, check_same_thread=False, isolation_level=None)
+        connection = sqlite3.connect(self._uri, uri=True, check_same_thread=False, isolation_level=None)
+        connection.text_factory = lambda data: data.decode(errors="surrogateescape")  # which refuses its own row only
+        return connection
 
     def _new_threads(self, threads: int) -> ConnectedThreads[sqlite3.Connection]:
         return ConnectedThreads(threads, self._connect, sqlite3.Connection.interrupt, sqlite3.Connection.close)

@@ -17,10 +17,11 @@ from eddyline.bound.types import sql_type
 from eddyline.cql.declaration import Declaration, DeclaredMethod, place_of_method, place_of_option
 from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError
+from eddyline.extras import install
 from eddyline.runtime.access.client import AccessClient
 from eddyline.runtime.access.client_options import ClientKind
-from eddyline.runtime.options import Options, duration
-from eddyline.runtime.sources.text import readable_type
+from eddyline.runtime.options import Options
+from eddyline.runtime.values.text import readable_type
 
 FORMATS = ("postgres", "sqlite", "duckdb", "redis", "http", "python")
 _NEEDS = {
@@ -148,7 +149,7 @@ def _open(
         if format_ not in _NEEDS:
             raise
         _, library, extra = _NEEDS[format_]
-        raise SettingError(f"{format_} needs {library} ({error}); type: pip install 'eddyline[{extra}]'") from None
+        raise SettingError(f"{format_} needs {library} ({error}); type: {install(extra)}") from None
     concurrency = options.whole("concurrency", 8, 1)
     kind = kind_of(options, schema, concurrency)
     if not kind.any_type:
@@ -162,27 +163,15 @@ def _open(
     read = AccessOptions(
         concurrency=concurrency,
         batch=batch,
-        timeout=_seconds(options, "timeout", "30 seconds") or 30.0,
+        timeout=options.seconds("timeout", "30 seconds"),
         retries=options.whole("retries", 3),
         rate=_rate(options),
-        ttl=_seconds(options, "ttl", ""),
+        ttl=options.seconds("ttl", "") if "ttl" in options else None,
         cache_rows=options.whole("cache_rows", 0, 1) if "cache_rows" in options else None,
     )
     options.done()
     names = tuple(schema.names if columns is None else columns)
     return AccessTable(declaration.name, format_, schema, read, kind, names)
-
-
-def _seconds(options: Options, key: str, default: str) -> float | None:
-    """An option that is a length of time, or a number of seconds."""
-    text = options.text(key, default)
-    if not text:
-        return None
-    number = text.strip()
-    micros = duration(f"{number} s" if number.replace(".", "", 1).isdecimal() else text, f"option {key}")
-    if not micros:
-        raise SettingError(f"option {key} must be more than 0", f"option {key}")
-    return micros / 1e6
 
 
 def _rate(options: Options) -> float | None:

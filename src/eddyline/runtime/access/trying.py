@@ -8,6 +8,8 @@
 | TableRefused | the answer is the reason |
 | nothing until the deadline | the answer is the reason |
 
+If the server said when it wants to be asked again, the lookup and its halves wait until then.
+
 A batch is halved because one of its keys may be the cause: the others are answered. Halves have what is left of the
 batch's tries and time, but each is tried at least once.
 
@@ -55,6 +57,7 @@ class LookupCourse:
     deadline: float
     retries_left: int
     retried: int = 0
+    not_before: float = 0.0
     reason: str = ""
 
 
@@ -113,6 +116,8 @@ class Trying:
                 raise GaveUp(str(error)) from None
             except (TryFailed, KeysRefused) as error:
                 course.reason = str(error)
+                if isinstance(error, TryFailed) and error.retry_after:
+                    course.not_before = self._now + error.retry_after
                 if not course.retries_left or (isinstance(error, KeysRefused) and keys.num_rows > 1):
                     raise
             longest = min(self.tuning.longest_pause, self.tuning.first_pause * 2.0**course.retried)
@@ -121,7 +126,9 @@ class Trying:
             await self._sleep(pause, course)
 
     async def _allowed(self, course: LookupCourse) -> None:
-        """Waits for the rate limit and the circuit breaker."""
+        """Waits for the time that the server said, the rate limit and the circuit breaker."""
+        if (wait := course.not_before - self._now) > 0:
+            await self._sleep(wait, course)
         if self.bucket is not None and (wait := self.bucket.wait(self._now)):
             await asyncio.sleep(wait)
             course.deadline += wait  # the limit is ours: it is no fault of the table

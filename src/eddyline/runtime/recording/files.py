@@ -19,7 +19,8 @@ from typing import Any
 
 import msgspec
 
-from eddyline.errors import SettingError
+from eddyline.errors import EddylineError, SettingError
+from eddyline.os_errors import why
 from eddyline.runtime.recording.feed import Event
 
 VERSION = 1
@@ -48,7 +49,7 @@ class RecordFile:
                 self._rotate()
             self._file: int | None = self._open()
         except OSError as error:
-            raise SettingError(f"cannot write the record {path}: {error.strerror}") from None
+            raise SettingError(f"cannot write the record {path}: {why(error)}") from None
         self._size = 0
 
     def write(self, event: Event) -> None:
@@ -67,7 +68,7 @@ class RecordFile:
                 self._append({**self._head, "t": event["t"]})
         except OSError as error:
             self.close()
-            self._warn(f"recording to {self._path} ends here, and the job goes on: {error.strerror}")
+            self._warn(f"recording to {self._path} ends here, and the job goes on: {why(error)}")
 
     def close(self) -> None:
         """End the file."""
@@ -90,7 +91,11 @@ class RecordFile:
         self._size += len(line)
 
     def _open(self) -> int:
-        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        """A new part, which only this user can read: events have values of rows."""
+        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with contextlib.suppress(OSError):
+            os.fchmod(file, 0o600)  # an empty file may have been there
+        return file
 
     def _rotate(self) -> None:
         """Give every part the next number."""
@@ -109,7 +114,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[Event]:
     try:
         head = _first(path)
     except OSError as error:
-        raise SettingError(f"cannot read the record {path}: {error.strerror}") from None
+        raise SettingError(f"cannot read the record {path}: {why(error)}") from None
     if head is None:
         raise SettingError(f"{path} is no record of a run; `eddyline run --record FILE` writes one")
     if head.get("version") != VERSION:
@@ -121,6 +126,18 @@ def read(path: str | os.PathLike[str]) -> Iterator[Event]:
         parts.append(_part(path, number))
         number += 1
     return _events(parts[::-1])
+
+
+@contextlib.contextmanager
+def understood(path: str | os.PathLike[str]) -> Iterator[None]:
+    """For whoever works on the events of a record: SettingError if they are not as Eddyline writes them. Anybody may
+    have written the file."""
+    try:
+        yield
+    except (EddylineError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise SettingError(f"{path} is no record that Eddyline wrote: an event in it cannot be read") from error
 
 
 def _events(parts: list[Path]) -> Iterator[Event]:
@@ -142,7 +159,7 @@ def _lines(part: Path) -> Iterator[Event]:
 def _event(line: bytes) -> Event | None:
     try:
         found: Any = msgspec.json.decode(line) if line.endswith(b"\n") else None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     is_event = (
         isinstance(found, dict) and isinstance(found.get("type"), str) and isinstance(found.get("t"), int | float)

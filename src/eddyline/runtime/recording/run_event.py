@@ -31,7 +31,7 @@ def run_event(script: str, query: BoundQuery, settings: Settings, engine: str, p
         "query": _query_text(script),
         "plan": plan,
         "settings": {setting.key: setting.kind.text(getattr(settings, setting.key)) for setting in TABLE},
-        "sources": [_source(source) for source in query.sources],
+        "sources": [_source(query, source) for source in query.sources],
         "edges": list(_edges(query)),
         "slots": slots,
         "groups": settings.groups,
@@ -49,14 +49,14 @@ def _query_text(script: str) -> str:
     return script[begin:].strip().rstrip(";").rstrip()
 
 
-def _source(source: BoundSource) -> dict[str, Any]:
+def _source(query: BoundQuery, source: BoundSource) -> dict[str, Any]:
     stream = source.stream
     kind = "asked" if stream.is_asked else "table" if stream.is_table else "stream"
     return {
         "alias": source.alias,
         "name": stream.name,
         "kind": kind,
-        "window": "" if stream.is_table else window_text(source.window),
+        "window": "" if stream.is_table else window_text(query, source.window),
     }
 
 

@@ -6,8 +6,9 @@ serving metrics costs a batch nothing. prometheus_client is imported only by run
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eddyline.errors import SettingError
 from eddyline.runtime.reporting.summary import Progress
@@ -15,6 +16,8 @@ from eddyline.spill.group_table import GroupTable
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
+
+    from eddyline.runtime.http_server import HttpServer
 
 _COUNTS = {
     "rows_in": "Rows read.",
@@ -58,29 +61,29 @@ class Metrics:
         more: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         self._port, self._progress, self._groups, self._more = port, progress, groups, more
-        self._server: Any = None
+        self._server: HttpServer | None = None
+        self.port: int | None = None
+        """The port on which it listens; a free one if port 0 was asked for."""
 
     def __enter__(self) -> Metrics:
         if self._port is not None:
-            from prometheus_client import CollectorRegistry, start_http_server
+            from prometheus_client import CollectorRegistry, make_asgi_app
+
+            from eddyline.runtime.http_server import HttpServer
 
             registry = CollectorRegistry()
             registry.register(self)
             try:
-                self._server, _ = start_http_server(self._port, "127.0.0.1", registry)
+                listening = socket.create_server(("127.0.0.1", self._port))
             except OSError as error:
                 raise SettingError(f"metrics_port: cannot listen on port {self._port}: {error.strerror}") from None
+            self.port = listening.getsockname()[1]
+            self._server = HttpServer(make_asgi_app(registry), listening, "eddyline-metrics")
         return self
 
     def __exit__(self, *args: object) -> None:
         if self._server is not None:
-            self._server.shutdown()
-            self._server.server_close()
-
-    @property
-    def port(self) -> int | None:
-        """The port on which it listens; a free one if port 0 was asked for."""
-        return None if self._server is None else int(self._server.server_address[1])
+            self._server.close()
 
     def collect(self) -> Iterator[Metric]:
         """The current values; the registry asks for them at each request."""

@@ -6,6 +6,7 @@ work of the eddy (`report`) may be one packet newer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from eddyline.bound.model import BoundQuery
@@ -51,8 +52,11 @@ class Reporter:
         course: Course,
         memory_limit: int | None = None,
         slots: int = 1,
+        notes: Sequence[str] = (),
+        little_memory: bool = False,
     ) -> None:
-        """`memory_limit` is the setting `memory`; the run begins with so many `slots`."""
+        """`memory_limit` is the setting `memory`; the run begins with so many `slots`. `notes` are more warnings;
+        `little_memory` is in the progress."""
         self._engine, self._course, self.memory_limit = engine, course, memory_limit
         self.query, self.slots = query, slots
         self.lateness = {s.stream.name: s.stream.lateness for s in query.sources if not s.stream.is_table}
@@ -60,8 +64,9 @@ class Reporter:
         self._columns = {s.stream.name: s.stream.given for s in query.sources}
         self.schema = query.schema
         """The columns of the results."""
-        self.warnings = warnings(query)
-        """Warnings about columns that are text because of a missing value, and sources whose state can never expire."""
+        self.warnings, self._little_memory = [*warnings(query), *notes], little_memory
+        """Warnings about columns that are text because of a missing value, sources whose state can never expire, and
+        settings that do nothing."""
 
     @property
     def decisions(self) -> dict[str, int]:
@@ -113,6 +118,7 @@ class Reporter:
             results_behind_us=now.behind,
             slots_rebuilt=now.rebuilt,
             backlog_rows=course.backlog,
+            little_memory=self._little_memory,
             **_spill(now.run.spill),
         )
 

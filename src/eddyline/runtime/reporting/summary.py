@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -45,13 +45,23 @@ class Progress:
     earlier rows are made."""
     swept: int = 0
     to_sweep: int = 0
-    """At the end of the streams the results of groups on disk are made: of so many groups, and of `swept` until now."""
+    """At the end of the streams the results of groups on disk are made: `swept` of `to_sweep` are done."""
     sweep_seconds: float = 0.0
     """Seconds since that began."""
     slots_rebuilt: int = 0
     """How often a slot rebuilt its state from the log in this run, because it was not where its turn ran."""
     backlog_rows: int | None = None
     """Rows of the sources that were ready when the last batch began and are not in it; None: unknown."""
+    little_memory: bool = False
+    """Whether `memory` is far below what the query needs to work in."""
+
+    def inside_batch(self, rows: int, seconds: float) -> Progress:
+        """The same when `rows` more rows of a batch are processed and the batch goes on.
+
+        >>> Progress(rows_in=10, run_rows_in=5).inside_batch(3, 2.0).rows_per_second
+        4.0
+        """
+        return replace(self, rows_in=self.rows_in + rows, run_rows_in=self.run_rows_in + rows, seconds=seconds)
 
     @property
     def sweep_seconds_left(self) -> float | None:
@@ -197,8 +207,13 @@ class Course:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the first batch began."""
+        """Seconds since the first batch began, at the end of the last batch."""
         return self.last - self.first
+
+    @property
+    def now(self) -> float:
+        """Seconds since the first batch began, at present."""
+        return self._clock() - self.first
 
     @property
     def told(self) -> dict[str, Any]:

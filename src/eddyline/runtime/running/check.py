@@ -15,6 +15,7 @@ from eddyline.cql.script import Script, WindowClause, parse
 from eddyline.errors import SettingError
 from eddyline.plan.tree import check_asks, shape
 from eddyline.protocol.checkpoint import Checkpoint
+from eddyline.protocol.commit import Commit
 from eddyline.settings import Settings
 from eddyline.state.log.store import Store
 
@@ -47,9 +48,23 @@ def check_settings(query: BoundQuery, settings: Settings, checkpoint: str | None
     check_estimates(settings, checkpoint is not None)
 
 
-def check_checkpoint(text: str, query: BoundQuery, settings: Settings, checkpoint: str) -> None:
-    """Refuses (SettingError) a checkpoint of another job; writes nothing."""
-    _at(checkpoint).check(about(parse(text), query, settings.groups))
+def check_checkpoint(text: str, query: BoundQuery | None, settings: Settings, checkpoint: str, spark: bool) -> None:
+    """Refuses a checkpoint of another job, format or engine (SettingError), or one that is damaged (JobError); writes
+    nothing. A job whose query is not known yet (None) is not compared. Segments are not read."""
+    found = _at(checkpoint)
+    found.check(None if query is None else about(parse(text), query, settings.groups))
+    commit = found.last()
+    if commit is not None:
+        found.check_files(commit)
+    found.decided(0 if commit is None else commit.batch + 1)
+    if spark and commit is not None:
+        check_is_of_spark(commit, checkpoint)
+
+
+def check_is_of_spark(commit: Commit, checkpoint: str) -> None:
+    """Refuses (SettingError) to continue a job of the local engine on Spark."""
+    if isinstance(commit.offsets, dict) and "own" not in commit.offsets:
+        raise SettingError(f"the checkpoint {checkpoint} is of the local engine: go on with it there")
 
 
 def is_finished(checkpoint: str) -> bool:
@@ -87,4 +102,4 @@ def _query_text(script: Script) -> str:
 
 
 def _window(window: WindowClause | None) -> str:
-    return "" if window is None else f"{window.kind} {window.size} {window.slide or ''}".strip()
+    return "" if window is None else f"{window.kind} {window.size} {window.slide or ''} {window.offset or ''}".strip()

@@ -40,6 +40,7 @@ from eddyline.runtime.running.check import about
 from eddyline.runtime.running.deliveries import Deliveries
 from eddyline.runtime.running.engine import check_memory
 from eddyline.runtime.running.job import Job
+from eddyline.runtime.running.least_memory import fitting
 from eddyline.runtime.running.modules import is_path, texts
 from eddyline.runtime.running.schemas import schema_text
 from eddyline.runtime.running.spec import AnySink, Spec, home_of
@@ -51,9 +52,6 @@ from eddyline.settings import Settings
 from eddyline.state.log.store import Store
 from eddyline.state.own_folder import CHECKPOINT, OwnFolder, host_memory, own_name, sweep
 
-BATCH_SHARE = 0.25
-"""The share of memory that the rows of one batch may take, where groups can leave memory."""
-
 WIDE = 4096
 """The bytes that a row is taken to have in a slot before the first batch has told."""
 
@@ -61,7 +59,7 @@ WARM = 0.1
 """If less than this share of the groups is in memory, a batch does not tell how much memory a row takes."""
 
 IN_STATE = 4
-"""The bytes that a row is taken to have in a slot then, for each byte in the log."""
+"""The bytes that a row is taken to have in a slot then, for each byte in the log or in a parcel."""
 
 ENOUGH = 10_000
 """A batch with fewer rows is never refused: in a small batch a row takes more memory than in a large one."""
@@ -152,8 +150,12 @@ class CheckpointedJob:
         for folder in {tempfile.gettempdir(), host_memory()}:
             sweep(folder)
         self._hold()
+        for sink in files:
+            sink.claim()
         self.checkpoint.open(about(self.spec.script, self.home.query, self.home.settings.groups), self._identity)
         last = self.checkpoint.last()
+        if last is not None:
+            self.checkpoint.check_files(last)
         if last is not None and (out := {*last.ledger.generations.left, *last.moves.leave}) and not self.home.spills:
             raise SettingError(
                 f"{len(out)} partition groups of this job have rows on disk; to continue it, set memory, as large as"
@@ -165,7 +167,7 @@ class CheckpointedJob:
                 sink.keep_until_the_end()
         if last is not None:
             self._check_owed(last)
-        self._deliveries.check(None if last is None else last.batch)
+        self._deliveries.check(last)
         home, published = self.home, _Published(self.sinks, self._deliveries.outlets)
         self._silence = silence = Silence(home.streams, home.settings.idle_timeout)
         deciders = self._spiller or no_moves, self._resizer or self._balancer or stays
@@ -221,6 +223,8 @@ class CheckpointedJob:
             self.account.decide(self._resizer.decisions())
         if self._spiller is None:
             self._largest = max(record.held.bytes for record in records)
+            if self._memory is not None and counts.rows_used >= ENOUGH:
+                self.most_rows = self._fitting(counts.rows_used, IN_STATE * max(record.bytes_in for record in records))
         else:
             self._largest = max(record.spillable.stays for record in records)
             self.account.decide(self._spiller.decisions())
@@ -245,9 +249,8 @@ class CheckpointedJob:
             self.most_rows = self._fitting(sum(file.rows for file in self.commit.log), size)
 
     def _fitting(self, rows: int, size: float) -> int:
-        """The rows of a batch that fit in memory, if this many rows take so many bytes in a slot."""
         assert self._memory is not None
-        return max(1, int(rows * BATCH_SHARE * self._memory / max(1.0, size)))
+        return fitting(rows, size, self._memory)
 
     def check_memory(self) -> None:
         """Raises JobError if the largest slot takes more than the setting `memory`; where groups can leave memory, if
@@ -294,6 +297,9 @@ class CheckpointedJob:
                 sink.abandon()
             self._temporary.remove()
             self.account.end()
+        for sink in self.sinks.values():
+            if isinstance(sink, BatchFiles):
+                sink.release()
 
     def _sink(self, outlet: Outlet) -> Sink:
         """The sink of an outlet that has one."""
@@ -318,7 +324,7 @@ class CheckpointedJob:
         """Give published rows to a sink that does not write files itself."""
         sink = self._sink(outlet)
         if outlet in self._deliveries.outlets:
-            self._deliveries.give(outlet, batch, files)
+            self._deliveries.give(outlet, files)
         elif isinstance(sink, TakesFiles):
             sink.take_files(batch, [f"{self.root}/{file}" for file in files])
         else:

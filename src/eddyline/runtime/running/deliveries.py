@@ -1,4 +1,4 @@
-"""Results for sinks that keep the number of a batch with its rows: delivered after the commit, each batch once.
+"""Results for sinks that keep the mark of a batch with its rows: delivered after the commit, each batch once.
 
 The commit names the staged files of its batch, so the rows of a committed batch never change. They are delivered after
 the commit, and again at the next start, because the run may have died in between. The sink leaves out a batch that it
@@ -13,9 +13,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from eddyline.errors import JobError, SettingError
+from eddyline.protocol.commit import Commit
 from eddyline.protocol.outlet import Outlet
 from eddyline.runtime.sinks.batches import HandOver
-from eddyline.runtime.sinks.sink import BatchOwner, TakesBatches
+from eddyline.runtime.sinks.sink import NO_BATCH, BatchMark, BatchOwner, Delivery, TakesBatches
 
 
 class Deliveries:
@@ -24,38 +25,53 @@ class Deliveries:
 
     def __init__(self, job: str | None, sinks: Mapping[Outlet, tuple[HandOver, TakesBatches]]) -> None:
         self._job, self._sinks = job, sinks
+        self._commit: Commit | None = None
+        """The commit whose rows are delivered."""
 
     @property
     def outlets(self) -> Collection[Outlet]:
         """The outlets whose results are delivered after the commit."""
         return self._sinks.keys()
 
-    def check(self, last: int | None) -> None:
-        """SettingError if a sink has a batch of this job that is newer than the newest commit, of batch `last`."""
+    def check(self, last: Commit | None) -> None:
+        """SettingError if a sink has a batch that the newest commit, `last`, and those before it did not give it."""
+        committed = -1 if last is None else last.batch
         for outlet, (_, sink) in self._sinks.items():
-            owner = self._owner(outlet)
-            newest = None if owner is None else sink.newest_batch(owner)
-            if newest is not None and newest > (-1 if last is None else last):
+            if self._job is None:
+                continue
+            owner = BatchOwner(self._job, outlet.name)
+            newest = sink.newest_batch(owner)
+            if newest is not None and newest.batch > committed:
                 raise SettingError(
-                    f"{sink.name} holds batch {newest} of this job, but the newest commit of the checkpoint is of batch"
-                    f" {-1 if last is None else last}: the checkpoint is an old copy; begin with a new one"
+                    f"{sink.name} holds batch {newest.batch} of this job, but the newest commit of the checkpoint is of"
+                    f" batch {committed}: the checkpoint is an old copy; begin with a new one"
                 )
-            if owner is not None:
-                sink.begin(owner, last)
+            given = None if last is None else self._newest(owner, outlet, last)
+            if newest is not None and given is not None and not given.knows(newest):
+                raise SettingError(
+                    f"{sink.name} has batch {newest.batch} of another run of this job, which began with a copy"
+                    " of the checkpoint; begin with a new one"
+                )
+            sink.begin(owner, None if last is None else committed)
 
-    def deliver(self, batch: int, owed: Mapping[Outlet, Sequence[str]]) -> None:
-        """Give the files of a committed batch, and delete them."""
+    def deliver(self, commit: Commit) -> None:
+        """Give the files that a commit names to their sinks, and delete them."""
+        self._commit, owed = commit, {staged.outlet: staged.files for staged in commit.owed}
         for outlet, (staged, _) in self._sinks.items():
-            staged.publish(batch, owed.get(outlet, ()))
+            staged.publish(commit.batch, owed.get(outlet, ()))
 
-    def give(self, outlet: Outlet, batch: int, files: Sequence[str]) -> None:
-        """Give the rows of a batch to the sink of an outlet."""
+    def give(self, outlet: Outlet, files: Sequence[str]) -> None:
+        """Give these files of the commit to the sink of an outlet."""
+        assert self._commit is not None
         staged, sink = self._sinks[outlet]
         missing = [file for file in files if not staged.has(file)]
         if len(missing) == len(files):
             return
-        owner = self._owner(outlet)
-        if missing and (owner is None or (newest := sink.newest_batch(owner)) is None or newest < batch):
+        batch = self._commit.batch
+        delivery = None
+        if self._job is not None:
+            delivery = self._newest(BatchOwner(self._job, outlet.name), outlet, self._commit)
+        if missing and (delivery is None or delivery.is_missing(sink.name, sink.newest_batch(delivery.owner))):
             raise JobError(f"the checkpoint is damaged: {missing[0]} is missing, and {sink.name} lacks batch {batch}")
 
         def rows() -> Iterator[pa.RecordBatch]:
@@ -63,7 +79,13 @@ class Deliveries:
                 yield from staged.staged(file).to_batches()
 
         if not missing:
-            sink.take_batch(owner, batch, rows)
+            sink.take_batch(delivery, rows)
 
-    def _owner(self, outlet: Outlet) -> BatchOwner | None:
-        return None if self._job is None else BatchOwner(self._job, outlet.name)
+    def _newest(self, owner: BatchOwner, outlet: Outlet, commit: Commit) -> Delivery | None:
+        """The newest batch that the sink of an outlet gets: that of this commit, or one before; None if it is not
+        known."""
+        known = None if commit.written is None else {w.outlet: BatchMark.of(w.batch, w.history) for w in commit.written}
+        before = None if known is None else known.get(outlet, NO_BATCH)
+        owes = any(staged.outlet == outlet for staged in commit.owed)
+        mark = BatchMark.of(commit.batch, commit.history) if owes else before
+        return None if mark is None else Delivery(owner, mark, before)

@@ -23,10 +23,10 @@ from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.protocol.batch_decision import BatchKind
 from eddyline.protocol.packing import Packed, Packer
 from eddyline.protocol.parcel import Parcel
-from eddyline.protocol.turn import put_together, take_turn
+from eddyline.protocol.turn import Turn, put_together, take_turn
 from eddyline.routing.report import Report
 from eddyline.runtime.running.checkpointed_job import CheckpointedJob
-from eddyline.runtime.running.engine import Read, WatchSweep
+from eddyline.runtime.running.engine import Pulse, Read, WatchSweep
 from eddyline.runtime.running.feed import Offset
 from eddyline.runtime.running.job import Job
 from eddyline.runtime.running.reading import StreamReader
@@ -49,6 +49,7 @@ class DurableEngine:
         """Sinks to which rows are written. Files are published with each commit (runtime/sinks/batches.py), not
         here."""
         self._readers: Sequence[StreamReader] = ()
+        self._pulse: Pulse = lambda share: None
 
     def open(self, readers: Sequence[StreamReader]) -> bool:
         """Starts the readers at the newest commit. Raises SettingError for a source or a checkpoint that only Spark can
@@ -66,7 +67,7 @@ class DurableEngine:
         for reader in readers:
             name = reader.stream.name
             offset = at[name] if isinstance(at[name], Mapping) else tuple(at[name])
-            reader.start_at(offset, self._job.checkpoint.store)
+            reader.start_at(offset, self._job.checkpoint.files)
             if (commit.finished or name in commit.watermarks.ended) and reader.feed.more():
                 raise self._job.refused(name)
         return not commit.finished
@@ -75,6 +76,10 @@ class DurableEngine:
         """Takes all rows of all tables in one batch, unless an earlier run did."""
         if self._job.commit.batch < 0:
             self._batch("load", tables)
+
+    def watch(self, pulse: Pulse) -> None:
+        """During batches, `pulse` gets the share of their rows that are taken in."""
+        self._pulse = pulse
 
     def batch(
         self, rows: Sequence[Read], ended: Collection[str], unread: Collection[str], pressure: Pressure = NO_PRESSURE
@@ -202,7 +207,14 @@ class DurableEngine:
         for slot, parcel in packed():
             parcels[slot].append(parcel)
         attempt = uuid.uuid4().hex[:8]
-        turns = [take_turn(home, decision, slot, attempt, mine) for slot, mine in parcels.items()]
+        turns = list[Turn]()
+
+        def pulse(share: float) -> None:
+            self._pulse((len(turns) + share) / len(parcels))
+
+        home.pulse = None if kind != "rows" or sweep else pulse
+        for slot, mine in parcels.items():
+            turns.append(take_turn(home, decision, slot, attempt, mine))
         records = [turn.record for turn in turns]
         if home.partial:
             cells = [batch for turn in turns for batch in turn.partial]

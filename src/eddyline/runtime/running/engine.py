@@ -29,6 +29,10 @@ class Read:
     readable: bool = True
 
 
+Pulse = Callable[[float], None]
+"""Called often during a batch: (the share of its rows that are taken in). If it raises, the batch is abandoned, as if
+it had not begun, and the run ends."""
+
 WatchSweep = Callable[[int, int], None]
 """Called while the results of groups on disk are made: (groups that are done, all groups)."""
 
@@ -42,6 +46,9 @@ class Engine(ObservedEngine, Protocol):
 
     def load(self, tables: Iterable[Read]) -> None:
         """Takes all rows of all tables, before the first batch. An engine that continues a job has them already."""
+
+    def watch(self, pulse: Pulse) -> None:
+        """Call `pulse` during batches."""
 
     def batch(
         self, rows: Sequence[Read], ended: Collection[str], unread: Collection[str], pressure: Pressure = NO_PRESSURE

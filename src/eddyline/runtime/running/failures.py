@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+
 import pyarrow as pa
 
 from eddyline.errors import EddylineError, InternalError, JobError, said
+from eddyline.os_errors import limit_of, number_of, why
 
 
 def told(error: BaseException) -> EddylineError:
@@ -16,9 +19,16 @@ def told(error: BaseException) -> EddylineError:
     if isinstance(error, EddylineError):
         return error
     if isinstance(error, MemoryError):  # of Python, NumPy or Arrow
-        return JobError("out of memory; a smaller window or the setting memory keeps state within bounds")
+        limit = limit_of(errno.ENOMEM)
+        return JobError(
+            f"out of memory{f': {limit}' if limit else ''}; a smaller window or the setting memory keeps state within"
+            " bounds"
+        )
     if isinstance(error, pa.ArrowCapacityError):
         return JobError(f"a value or a batch is too large ({said(error)}); a smaller batch_rows may help")
+    if isinstance(error, OSError | ImportError) and number_of(error) is None and (limit := limit_of(errno.ENOMEM)):
+        return JobError(f"a library cannot be loaded: {limit}")
     if isinstance(error, OSError):
-        return JobError(f"cannot read or write {error.filename or 'data'}: {error.strerror or said(error)}")
+        names = [str(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
+        return JobError(f"cannot read or write {' -> '.join(names) or 'data'}: {why(error)}")
     return InternalError(said(error))

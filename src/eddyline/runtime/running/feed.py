@@ -18,7 +18,7 @@ from eddyline.runtime.running.time_order import FrameChunks, is_frame
 from eddyline.runtime.sources.file_chunks import FileChunks
 from eddyline.runtime.sources.register import Register
 from eddyline.runtime.sources.source import Blocking, Chunk, Counted, Files, OffsetSource
-from eddyline.state.log.store import Store
+from eddyline.state.log.labelled import LabelledFiles
 
 _T = TypeVar("_T")
 
@@ -50,9 +50,14 @@ class Feed:
         self._start = 0
         self._skip_rows = self._skip_dead = 0
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether the source may wait for other programs: its rows may be new."""
+        return isinstance(self._input.source, Blocking) and self._input.source.may_block
+
     def start(self, changed: threading.Condition) -> None:
         """Starts the thread of a source that needs one."""
-        if isinstance(self._input.source, Blocking) and self._input.source.may_block:
+        if self.may_wait:
             self._chunks = self._thread = ReaderThread(self._chunks, self._input.name, changed)
 
     def close(self) -> None:
@@ -91,9 +96,8 @@ class Feed:
         """The number of files that are completely read."""
         return 0 if self._files is None else self._files.done
 
-    def start_at(self, offset: Offset, store: Store) -> None:
-        """Skips the rows before the offset: an earlier run read them. The store is the checkpoint, which has the list
-        of files."""
+    def start_at(self, offset: Offset, checkpoint: LabelledFiles) -> None:
+        """Skips the rows before the offset: an earlier run read them. The checkpoint has the list of files."""
         if isinstance(offset, Mapping):
             assert isinstance(self._input.source, OffsetSource)
             self._since = offset
@@ -101,11 +105,11 @@ class Feed:
             return
         self._start, self._skip_rows, self._skip_dead = place, _, _ = offset
         if self._files is not None:
-            register = Register(self._files.source.at, store, self._input.name)
+            register = Register(self._files.source.at, checkpoint, self._input.name)
             register.keep(place + 1 if self._skip_rows or self._skip_dead else place)
             self._files.start_at(place, register)
         if self._frame is not None:
-            self._frame.start_at(self._skip_rows + self._skip_dead, store)
+            self._frame.start_at(self._skip_rows + self._skip_dead, checkpoint)
 
     def save(self) -> None:
         """Writes the files of all chunks so far, or the length of the frame, to the checkpoint."""
@@ -132,7 +136,10 @@ class Feed:
                 return Chunk(rows.slice(few), dead)
             chunk = self._next()
         if self._skip_rows or self._skip_dead:
-            raise JobError(f"{self._input.name} has fewer rows than the job has already read: those must stay")
+            register = () if self._files is None else self._files.register
+            path = register[self._start].path if self._start < len(register) else ""  # empty: rows are generated
+            what = f"{path} of {self._input.name}" if path else self._input.name
+            raise JobError(f"{what} has fewer rows than the job has already read: those must stay")
         return chunk
 
     def more(self) -> bool:

@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eddyline.errors import JobError
+from eddyline.os_errors import why
 from eddyline.runtime.running.job import JobInput
 from eddyline.runtime.running.time_order import by_time, is_frame
-from eddyline.runtime.sources.paths import why
 from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.runtime.staged_types import storable
+from eddyline.state.log.private import FILE, make_folder
 from eddyline.state.log.store import as_name
 
 GROUP_ROWS = 1 << 16
@@ -42,13 +43,14 @@ def hand_over(checkpoint: str, stream: JobInput, anew: bool) -> None:
             shutil.rmtree(folder, ignore_errors=True)
         elif stream.time is None:
             return  # a table was read whole when the job began
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(str(folder), checkpoint)
         there = sorted(folder.glob("[!.]*.parquet"))  # a killed run may have left an unfinished file
         rows = _after(stream, sum(pq.read_metadata(file).num_rows for file in there))
         rows = iter(by_time(stream, list(rows))) if is_frame(stream) else rows
         for number, (schema, alike) in enumerate(itertools.groupby(rows, lambda batch: batch.schema), len(there)):
             fresh, file = folder / f".{number:05}.parquet", folder / f"{number:05}.parquet"
             pq.write_table(storable(pa.Table.from_batches(list(alike), schema)), fresh, row_group_size=GROUP_ROWS)
+            fresh.chmod(FILE)
             fresh.rename(file)
     except (pa.ArrowException, OSError) as error:
         raise JobError(f"the rows of {stream.name} cannot be handed over to Spark: {why(error)}") from None

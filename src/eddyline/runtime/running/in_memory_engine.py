@@ -11,8 +11,9 @@ from eddyline.engine.standing import Standing
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.routing.report import Report
 from eddyline.runtime.access.job_lookups import lookups_of
-from eddyline.runtime.running.engine import Read, WatchSweep, check_memory
+from eddyline.runtime.running.engine import Pulse, Read, WatchSweep, check_memory
 from eddyline.runtime.running.job import Job
+from eddyline.runtime.running.least_memory import fitting
 from eddyline.runtime.running.reading import StreamReader
 from eddyline.runtime.sources.source import dead_rows
 from eddyline.settings import Settings
@@ -29,6 +30,7 @@ class InMemoryEngine:
         self._inputs = {i.name: i for i in job.inputs}
         self._finished, self._estimates = False, settings.estimates == "on"
         self._totals: dict[str, int] = {}
+        self._most_rows: int | None = None
 
     def open(self, readers: Sequence[StreamReader]) -> bool:
         """Opens the sinks. For estimates, counts the rows of the streams that can be counted."""
@@ -47,6 +49,10 @@ class InMemoryEngine:
             else:
                 self._unreadable(read)
 
+    def watch(self, pulse: Pulse) -> None:
+        """During batches, `pulse` gets the share of their rows that are taken in."""
+        self._engine.watch(pulse)
+
     def batch(
         self, rows: Sequence[Read], ended: Collection[str], unread: Collection[str], pressure: Pressure = NO_PRESSURE
     ) -> None:
@@ -55,7 +61,12 @@ class InMemoryEngine:
             if not read.readable:
                 self._unreadable(read)
         readable = [(r.name, r.rows) for r in rows if r.readable]
-        self._write(self._engine.batch(readable, ended, unread=unread, pressure=pressure))
+        before = self._engine.held.bytes
+        result = self._engine.batch(readable, ended, unread=unread, pressure=pressure)
+        self._write(result)
+        if self._memory is not None and (taken := sum(batch.num_rows for _, batch in readable)):
+            added = sum(slot.peak_bytes for slot in self._engine.slots) - before
+            self._most_rows = fitting(taken, added / len(self._engine.slots), self._memory)
 
     def end(self, watch: WatchSweep) -> None:
         """Writes the results that wait for a watermark: all streams have ended."""
@@ -82,8 +93,9 @@ class InMemoryEngine:
         return self._engine.waits
 
     @property
-    def most_rows(self) -> None:
-        """Any number of rows may be in a batch."""
+    def most_rows(self) -> int | None:
+        """About how many rows a batch may have so that they fit in memory; None: any number, or not known yet."""
+        return self._most_rows
 
     def close(self) -> None:
         """Closes the sinks."""

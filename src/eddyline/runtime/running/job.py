@@ -6,10 +6,10 @@ Everything that can be refused is refused here, before a row is read, with the p
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import pyarrow as pa
 
@@ -21,12 +21,12 @@ from eddyline.cql.places import Place, wrong
 from eddyline.cql.script import Script, parse
 from eddyline.errors import EddylineError, ScriptError, SettingError
 from eddyline.protocol.checkpoint import Checkpoint
-from eddyline.runtime.formats import TABLES, check_asked, open_sink, open_source, read_whole
+from eddyline.runtime.formats import check_asked, open_sink, open_source, read_whole
 from eddyline.runtime.secrets import check_no_secret
 from eddyline.runtime.sinks.print_rows import PrintSink
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.paths import nested, overlap
-from eddyline.runtime.sources.source import Source, Wanted, dead_schema
+from eddyline.runtime.sources.source import KnownById, Source, Wanted, dead_schema
 from eddyline.state.log.store import Store
 
 Opener = Callable[[Declaration, int], Source]
@@ -61,6 +61,13 @@ class JobInput:
     stream: BoundStream
     late: Sink | None = None
     dead: Sink | None = None
+
+
+def check_same(inputs: Iterable[JobInput], offsets: Mapping[str, Any]) -> None:
+    """JobError if what was read up to these offsets, by stream, is not what the job had read before them."""
+    for i in inputs:
+        if i.name in offsets and isinstance(i.source, KnownById):
+            i.source.check_same(offsets[i.name])
 
 
 @dataclass(frozen=True)
@@ -198,8 +205,10 @@ class _Catalog:
     def bind(self) -> BoundQuery:
         """The query; every table that is asked can be reached."""
         for declaration in self.script.declarations:
-            if declaration.methods or (declaration.kind == "SINK" and declaration.format in TABLES):
-                check_no_secret(declaration)  # first: other messages show lines of the script
+            try:
+                check_no_secret(declaration)
+            except SettingError as error:
+                raise _placed(self.script.text, declaration, error) from None
         query = bind(self.script, self._schema_of, self._python)
         asked = dict.fromkeys(s.stream.name for s in query.sources if s.stream.is_asked)
         for name in asked:
@@ -242,7 +251,7 @@ class _Sinks:
         self, script: Script, out: TextIO, sources: Sequence[Declaration], opener: SinkOpener, checkpoint: str | None
     ) -> None:
         self._script, self._out, self._sources, self._opener = script, out, sources, opener
-        self._begins = checkpoint is None or not Checkpoint(Store(checkpoint)).begun
+        self._begins = checkpoint is None or not _begun(checkpoint)
         self._declared = {d.name.lower(): d for d in script.declarations if d.kind == "SINK"}
         self._used: set[str] = set()
         self._paths: dict[Path, str] = {}
@@ -292,6 +301,13 @@ class _Sinks:
         except SettingError as error:
             raise _placed(self._script.text, declaration, error) from None
         return sink
+
+
+def _begun(checkpoint: str) -> bool:
+    """Whether a job has begun with this checkpoint; JobError or SettingError for a folder that cannot be one."""
+    found = Checkpoint(Store(checkpoint))
+    found.check(None)
+    return found.begun
 
 
 def _placed(text: str, declaration: Declaration, error: SettingError) -> ScriptError:

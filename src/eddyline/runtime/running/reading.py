@@ -23,7 +23,7 @@ from eddyline.runtime.running.job import JobInput
 from eddyline.runtime.running.time_order import NO_TIME, times_of
 from eddyline.runtime.running.waiting import Waiting
 from eddyline.runtime.sources.source import Mark
-from eddyline.state.log.store import Store
+from eddyline.state.log.labelled import LabelledFiles
 
 _TURNS = 4
 """About how many turns a stream gets in a batch. Watermarks then differ by only a fraction of a batch."""
@@ -56,13 +56,13 @@ class StreamReader:
         self._ready: list[pa.RecordBatch] = []
         self._dead: list[pa.RecordBatch] = []
 
-    def start_at(self, offset: Offset, store: Store) -> None:
-        """Continue where an earlier run ended; the store is its checkpoint."""
+    def start_at(self, offset: Offset, checkpoint: LabelledFiles) -> None:
+        """Continue where an earlier run ended; it wrote this checkpoint."""
         if isinstance(offset, Mapping):
             self._marked = self._handed = offset
         else:
             self._offset = offset
-        self.feed.start_at(offset, store)
+        self.feed.start_at(offset, checkpoint)
 
     @property
     def offset(self) -> Offset:

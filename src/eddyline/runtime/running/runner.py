@@ -1,8 +1,8 @@
 """The loop of a job in this process: tables, then batches of streams read side by side, then the end.
 
-Results reach the sinks in the batch that made them. A stop from outside takes effect between two batches, and ends
-every wait for rows. The results written up to then are correct and complete; results that wait for a watermark are not
-flushed.
+Results reach the sinks in the batch that made them. A stop from outside takes effect between two batches, or in a long
+one (inside_batch.py), and ends every wait for rows. The results written up to then are correct and complete; results
+that wait for a watermark are not flushed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from eddyline.runtime.running.check import check_estimates, flushes
 from eddyline.runtime.running.engine import Engine, Read, WatchSweep
 from eddyline.runtime.running.failures import told
 from eddyline.runtime.running.feed import Feed
+from eddyline.runtime.running.inside_batch import InsideBatch, Stopped
 from eddyline.runtime.running.job import Job
 from eddyline.runtime.running.memory_share import with_memory
 from eddyline.runtime.running.reading import StreamReader, gather
 from eddyline.runtime.running.waiting import Waiting
+from eddyline.runtime.running.without_effect import RunKind, notes_of
 from eddyline.settings import Settings
 
 
@@ -39,10 +41,6 @@ class Runner(Protocol):
     def prefer(self, text: str | None) -> None:
         """From the next batch on, rows that satisfy this condition come first; None: none do. SettingError if it is
         wrong. Any thread may call it."""
-
-
-class _Stopped(Exception):
-    """A stop was asked for while tables were read: no batch may run with half a table."""
 
 
 class LocalRunner:
@@ -67,7 +65,9 @@ class LocalRunner:
         keeps, most = self._keeps, settings.batch_rows
         self._readers = [StreamReader(i, follow, keeps, most) for i in job.inputs if i.time is not None]
         self._tables = [(i.name, Feed(i)) for i in job.inputs if i.time is None]
-        self.reporter = Reporter(job.query, self._engine, self._course, settings.memory, settings.slots or 1)
+        slots = settings.slots or 1
+        notes = notes_of(job, settings, RunKind("local", slots, keeps, follow))
+        self.reporter = Reporter(job.query, self._engine, self._course, settings.memory, slots, *notes)
 
     def run(
         self, stop: Callable[[], bool] = lambda: False, watch: Callable[[Progress], None] = lambda progress: None
@@ -107,10 +107,23 @@ class LocalRunner:
         for feed in feeds:
             feed.start(waiting.changed)
         try:
-            self._engine.load(self._table_rows(waiting))
-        except _Stopped:
+            self._engine.load(self._table_rows(waiting))  # no batch may run with half a table
+            return self._batches(waiting, flush, stop, watch)
+        except Stopped:
             return True
-        size = BatchSize(self._settings)
+
+    def _batches(
+        self, waiting: Waiting, flush: bool, stop: Callable[[], bool], watch: Callable[[Progress], None]
+    ) -> bool:
+        """Runs all batches; returns whether the run was stopped between two of them."""
+        taken = 0
+
+        def show(share: float) -> None:
+            watch(self.reporter.progress().inside_batch(round(share * taken), self._course.now))
+
+        inside = InsideBatch(stop, show)
+        self._engine.watch(inside)
+        size = BatchSize(self._settings, self._follow or any(reader.feed.may_wait for reader in self._readers))
         size.fit(self._engine.most_rows)
         self._course.begin()
         ended: set[str] = set()
@@ -128,10 +141,15 @@ class LocalRunner:
             # A stream that is not flushed may continue in another run.
             self._course.backlog = backlog = sum(reader.backlog for reader in self._readers)
             pressure = Pressure(backlog // (self._settings.slots or 1), size.busy)
-            self._engine.batch(self._stream_rows(), now_ended if flush else (), unread, pressure)
+            rows = self._stream_rows()
+            nbytes = sum(read.rows.nbytes for read in rows)
+            inside.begin()
+            self._engine.batch(rows, now_ended if flush else (), unread, pressure)
+            inside.end()
+            del rows  # they take as much memory as those of the next batch
             self._course.batches += 1
             self._engine.check_memory()
-            size.observe(self._course.look() - waiting.seconds, taken)
+            size.observe(self._course.look() - waiting.seconds, taken, backlog, nbytes)
             size.fit(self._engine.most_rows)
             watch(self.reporter.progress())
         while self._engine.waits:
@@ -155,7 +173,7 @@ class LocalRunner:
         return told
 
     def _table_rows(self, waiting: Waiting) -> Iterator[Read]:
-        """All rows of all tables; raises _Stopped if a stop is asked for before the end."""
+        """All rows of all tables; raises Stopped if a stop is asked for before the end."""
         for name, feed in self._tables:
             while waiting.until_ready(feed):
                 if (chunk := feed.next()) is None:
@@ -164,7 +182,7 @@ class LocalRunner:
                 if chunk.dead is not None:
                     yield Read(name, chunk.dead, readable=False)
             else:
-                raise _Stopped
+                raise Stopped
 
     def _stream_rows(self) -> list[Read]:
         """The rows that the readers have taken for this batch."""

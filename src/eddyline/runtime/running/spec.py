@@ -36,6 +36,7 @@ from eddyline.runtime.sinks.files import FileOptions, writes_files
 from eddyline.runtime.sinks.sink import Sink
 from eddyline.runtime.sources.source import dead_rows, dead_schema
 from eddyline.settings import Settings
+from eddyline.state.log.labelled import LabelledFiles
 from eddyline.state.log.store import Store
 
 AnySink = BatchFiles | HandOver | PassOn
@@ -123,7 +124,7 @@ class Spec:
                 made[outlet] = PassOn(schema, sink(outlet).write)
             else:
                 folder = f"staged/{outlet.name}"
-                made[outlet] = HandOver(Store(self.checkpoint), folder, schema, _giver(give, outlet))
+                made[outlet] = HandOver(LabelledFiles(Store(self.checkpoint)), folder, schema, _giver(give, outlet))
         return made
 
     def home(self, query: BoundQuery, sinks: Mapping[Outlet, AnySink]) -> Home:

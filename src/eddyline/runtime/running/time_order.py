@@ -24,11 +24,11 @@ from eddyline.bound.model import BoundStream
 from eddyline.engine.intake import LARGEST_TIME, as_it_travels, event_times, with_time
 from eddyline.errors import JobError
 from eddyline.runtime.running.job import JobInput
-from eddyline.runtime.sources.columns import convert
 from eddyline.runtime.sources.python_source import PythonSource
 from eddyline.runtime.sources.source import Chunk
-from eddyline.state.log.sealed import Broken, sealed, unsealed
-from eddyline.state.log.store import Store, as_name
+from eddyline.runtime.values.arrow import convert
+from eddyline.state.log.labelled import LabelledFiles
+from eddyline.state.log.store import as_name
 
 NO_TIME = np.iinfo(np.int64).min
 """The event time of a row whose time the engine cannot read."""
@@ -76,28 +76,25 @@ class FrameChunks:
     def __init__(self, stream: JobInput) -> None:
         assert isinstance(stream.source, PythonSource)
         self._stream, self._source = stream, stream.source
-        self._store: Store | None = None
+        self._checkpoint: LabelledFiles | None = None
         self._lengths: list[int] = []
         """The length of the frame at the start of each run, where it was another than before."""
         self._saved = 0
         self._batches: Iterator[pa.RecordBatch] | None = None
 
-    def start_at(self, rows: int, store: Store) -> None:
-        """Continue a job that has taken this many rows; the lengths are in the store."""
-        self._store = store
-        if self._name in store.names("frames"):
-            try:
-                self._lengths = json.loads(unsealed(store.read(f"frames/{self._name}").to_pybytes()))
-            except Broken:
-                raise JobError(f"the checkpoint is damaged: frames/{self._name} does not match its checksum") from None
+    def start_at(self, rows: int, checkpoint: LabelledFiles) -> None:
+        """Continue a job that has taken this many rows; the lengths are in the checkpoint."""
+        self._checkpoint = checkpoint
+        if self._name in checkpoint.store.names("frames"):
+            self._lengths = json.loads(checkpoint.read(f"frames/{self._name}"))
         elif rows:
             self._lengths = [rows]
         self._saved = len(self._lengths)
 
     def save(self) -> None:
         """Write the lengths to the checkpoint, if there is one. Before the first chunk there is nothing to write."""
-        if self._store is not None and self._saved < len(self._lengths):
-            self._store.write(f"frames/{self._name}", sealed(json.dumps(self._lengths).encode()))
+        if self._checkpoint is not None and self._saved < len(self._lengths):
+            self._checkpoint.write(f"frames/{self._name}", json.dumps(self._lengths).encode())
             self._saved = len(self._lengths)
 
     def __iter__(self) -> FrameChunks:

@@ -11,8 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from eddyline.bound.types import sql_type
+from eddyline.bound.nested import is_alike, rebuilt
+from eddyline.bound.types import decode, sql_type
 from eddyline.errors import SettingError
+from eddyline.extras import install
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MICROS = {"tz": "timestamp-micros", "": "local-timestamp-micros"}
@@ -24,7 +26,7 @@ def record_schema(schema: pa.Schema) -> dict[str, Any]:
         import fastavro
         from fastavro.schema import SchemaParseException
     except ModuleNotFoundError as error:
-        raise SettingError(f"avro needs fastavro ({error}); type: pip install 'eddyline[kafka]'") from None
+        raise SettingError(f"avro needs fastavro ({error}); type: {install('kafka')}") from None
     try:
         parsed: Any = fastavro.parse_schema(_record("row", list(schema)))
     except SchemaParseException as error:  # two records of one name, for example
@@ -51,11 +53,30 @@ def records(batch: pa.RecordBatch, schema: Any) -> list[bytes]:
 
 def _numbered(column: pa.Array) -> pa.Array:
     """Dates and times as the numbers that Avro writes: Python has none before the year 1 or after 9999."""
-    if pa.types.is_date(column.type):
-        return column.cast(pa.date32()).cast(pa.int32())
-    if pa.types.is_timestamp(column.type):
-        return column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
-    return column
+    return rebuilt(column, _number(column.type), _as_numbers)[0]
+
+
+def _number(type_: pa.DataType) -> pa.DataType:
+    t = pa.types
+    if t.is_dictionary(type_):
+        return _number(type_.value_type)
+    if t.is_struct(type_):
+        return pa.struct([pa.field(f.name, _number(f.type)) for f in type_])
+    if t.is_map(type_):
+        return pa.map_(_number(type_.key_type), _number(type_.item_type))
+    if t.is_list(type_) or t.is_large_list(type_):
+        return pa.list_(_number(type_.value_type))
+    return pa.int32() if t.is_date(type_) else pa.int64() if t.is_timestamp(type_) else type_
+
+
+def _as_numbers(values: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, None]:
+    if is_alike(values.type, wanted):
+        return rebuilt(values, wanted, _as_numbers)[0], None
+    if pa.types.is_dictionary(values.type):
+        return _as_numbers(values.dictionary_decode(), wanted)
+    if pa.types.is_date(values.type):
+        return values.cast(pa.date32()).cast(pa.int32()), None
+    return (decode(values).cast(pa.int64()) if pa.types.is_timestamp(values.type) else values), None
 
 
 def _filled(value: Any, type_: pa.DataType) -> Any:

@@ -12,6 +12,7 @@ between that and the commit. Sinks that keep the number of a batch get it after 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -21,12 +22,17 @@ import pyarrow.parquet as pq
 
 from eddyline.errors import JobError, SettingError
 from eddyline.faults import reach
+from eddyline.os_errors import why
 from eddyline.runtime.sinks.files import FileOptions, repeating
 from eddyline.runtime.sinks.folder import Folder
 from eddyline.runtime.sinks.parts import PartWriter
-from eddyline.runtime.sources.paths import why
 from eddyline.runtime.staged_types import restored, storable
-from eddyline.state.log.store import Store
+from eddyline.state.log.labelled import LabelledFiles
+
+_STAGED = re.compile(r"[0-9]{8,}-")
+"""How the names of staged files begin: with their batch."""
+_LABEL = b"eddyline.label"
+"""The label of a staged file, in its metadata."""
 
 
 class StagedSink(Protocol):
@@ -55,16 +61,33 @@ class BatchFiles:
         """The files of each batch, if all batches are published at the end; None if each batch is published by
         itself."""
 
+        self._begins = False
+        """Whether the job has published nothing."""
+
     @property
     def path(self) -> Path:
         """The folder."""
         return self._options.path
 
+    def claim(self) -> None:
+        """At the driver: make the folder and keep other runs out until `release`."""
+        self._folder.claim(self._options.mode)
+
+    def release(self) -> None:
+        """Let other runs in."""
+        self._folder.release()
+
     def check(self, last: int | None) -> None:
         """SettingError for a folder whose results do not fit the checkpoint, whose newest commit is of batch `last`:
         results of this job may be of batches up to `last` + 1, and the mode must allow results of other jobs."""
         self._folder.check(self._options.mode if last is None else "append")
+        self._begins = last is None
         newest, last = max((batch for _, batch in self._folder.mine()), default=-1), -1 if last is None else last
+        if newest > last + 1 and last < 0:
+            raise JobError(
+                f"the checkpoint is damaged: its commits are missing, and {self.path} holds batch {newest} of this job;"
+                " put the commits back, or begin again with a new checkpoint folder and an empty sink"
+            )
         if newest > last + 1:
             raise SettingError(
                 f"{self.path} holds batch {newest} of this job, but the newest commit of the checkpoint is of batch"
@@ -86,6 +109,7 @@ class BatchFiles:
         if self._kept is not None:
             self._kept[batch] = staged
             return
+        self._look_again()
         with self._told():
             if batch <= self._begun:
                 self._folder.remove([file for file, of in self._folder.mine() if of == batch])
@@ -105,6 +129,7 @@ class BatchFiles:
     def close(self, batch: int) -> None:
         """End the job. A job without any row writes one empty file, so that readers find the columns."""
         kept = self._kept
+        self._look_again()
         with self._told():
             old = [] if kept is None else list(self._folder.others())
             for of, staged in (kept or {}).items():
@@ -126,6 +151,12 @@ class BatchFiles:
             self._folder.withdraw()
         self._folder.leave()
 
+    def _look_again(self) -> None:
+        """SettingError if another run has published since `check`, on a file system without locks."""
+        if self._begins:
+            self._folder.check(self._options.mode)
+            self._begins = False
+
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
         try:
@@ -139,20 +170,25 @@ class HandOver:
     files are in `folder`; their names are relative to the checkpoint."""
 
     def __init__(
-        self, store: Store, folder: str, schema: pa.Schema, give: Callable[[int, Sequence[str]], None]
+        self, checkpoint: LabelledFiles, folder: str, schema: pa.Schema, give: Callable[[int, Sequence[str]], None]
     ) -> None:
-        self._store, self._folder, self._schema, self._give = store, folder, schema, give
+        self._files, self._folder, self._schema, self._give = checkpoint, folder, schema, give
+        self._store = checkpoint.store
 
     def stage(self, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
         out = pa.BufferOutputStream()
         rows = storable(pa.Table.from_batches(batches, self._schema))
+        name = f"{self._folder}/{name}.parquet"
+        rows = rows.replace_schema_metadata({_LABEL: self._files.label(name)})
         pq.write_table(rows, out, use_dictionary=repeating(self._schema))
-        self._store.write(f"{self._folder}/{name}.parquet", out.getvalue())
-        return [f"{self._folder}/{name}.parquet"]
+        self._store.write(name, out.getvalue())
+        return [name]
 
     def staged(self, file: str) -> pa.Table:
-        """The rows of a file, in their types."""
-        return restored(pq.read_table(pa.BufferReader(self._store.read(file))), self._schema)
+        """The rows of a file, in their types; JobError if it is another file."""
+        rows = pq.read_table(pa.BufferReader(self._files.contents(file)))
+        self._files.check(file, (rows.schema.metadata or {}).get(_LABEL, b"").decode())
+        return restored(rows, self._schema)
 
     def has(self, file: str) -> bool:
         """Whether a staged file is there: it is deleted after its rows were given."""
@@ -163,13 +199,10 @@ class HandOver:
             reach("sink: before rows are handed over")
             self._give(batch, files)
             reach("sink: rows are handed over")
-        for name in self._store.names(self._folder):
-            if int(name.split("-")[0]) <= batch:
-                self._store.delete(f"{self._folder}/{name}")
+        self._store.clean(self._folder, lambda name: _STAGED.match(name) and int(name.split("-")[0]) <= batch)
 
     def forget_after(self, batch: int) -> None:
-        for name in self._store.all_names(self._folder):
-            self._store.delete(f"{self._folder}/{name}")
+        self._store.clean(self._folder, _STAGED.match)
         if self._store.local:
             with contextlib.suppress(OSError):
                 Path(self._store.path(self._folder)).rmdir()

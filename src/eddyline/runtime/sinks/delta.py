@@ -1,8 +1,8 @@
 """Tables of Delta Lake, by delta-rs (no JVM).
 
 A step is one commit of the table's log. With the rows it holds the transaction (owner, batch), which Delta keeps for
-writers like us: the newest batch of each owner is part of the table's state. Of two commits of one owner that run at
-once, Delta refuses the second. Appends of other writers do not conflict with ours.
+writers like us: the newest batch of each owner is part of the table's state; so is its history. Of two
+commits of one owner that run at once, Delta refuses the second. Appends of other writers do not conflict with ours.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import pyarrow as pa
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from eddyline.errors import JobError, SettingError
+from eddyline.os_errors import why
 from eddyline.runtime.options import Options
 from eddyline.runtime.secrets import concealed, revealed
-from eddyline.runtime.sinks.sink import BatchOwner, ReadRows
-from eddyline.runtime.sinks.table_sink import tries
-from eddyline.runtime.sinks.table_types import TableTypes, check_partitions, column_of, fitted
-from eddyline.runtime.sources.paths import why
+from eddyline.runtime.sinks.sink import BatchMark, BatchOwner, Delivery, ReadRows
+from eddyline.runtime.sinks.table_sink import keep_others_out, tries
+from eddyline.runtime.sinks.table_types import TableTypes, check_divisible, check_partitions, column_of, fitted
+from eddyline.state.folder_lock import FolderLock
 
 _TYPES = TableTypes("delta")
 _TRIES, _PAUSE = 5, 0.2
@@ -34,6 +35,8 @@ class DeltaOptions:
 
     path: str
     create: bool = True
+    shared: bool = False
+    """Whether other runs may write to the table at the same time: `mode 'append'` is written."""
     merge: bool = False
     """Whether columns that the table lacks are added to it."""
     partition_by: tuple[str, ...] = ()
@@ -44,12 +47,12 @@ class DeltaOptions:
     def read(options: Options, partition_by: Sequence[str] = ()) -> DeltaOptions:
         """Read the options from the declaration's OPTIONS and PARTITION BY; SettingError if one is wrong."""
         path = options.required("path", "lake/out")
-        options.choice("mode", ("append",))
+        shared = "mode" in options and options.choice("mode", ("append",)) == "append"
         create = options.flag("create", True)
         merge = options.choice("schema_evolution", ("refuse", "merge")) == "merge"
         storage = options.under("storage")
         options.done()
-        return DeltaOptions(path, create, merge, tuple(partition_by), storage)
+        return DeltaOptions(path, create, shared, merge, tuple(partition_by), storage)
 
 
 class DeltaLakeTable:
@@ -62,12 +65,9 @@ class DeltaLakeTable:
         self._partition_by = [column_of(name, self._schema) for name in options.partition_by]
         if self._schema.names and len(self._partition_by) == len(self._schema.names):
             raise SettingError("PARTITION BY names all columns; leave one for the files")
-        for name in self._partition_by if self._schema.names else ():
-            if pa.types.is_binary(self._schema.field(name).type):  # delta-rs reads them back as other bytes
-                raise SettingError(
-                    f"a Delta table cannot be divided by bytes, as {name} has; leave it out of PARTITION BY"
-                )
+        check_divisible("a Delta table", self._partition_by, self._schema, _misread)
         self._table: deltalake.DeltaTable | None = None
+        self._lock = FolderLock()
 
     @property
     def name(self) -> str:
@@ -83,11 +83,13 @@ class DeltaLakeTable:
             return
         if not self._schema.names:
             return  # only Spark will know the columns
-        check_partitions(self.name, self._partition_by, table.metadata().partition_columns)
+        partitions = table.metadata().partition_columns
+        check_partitions(self.name, self._partition_by, partitions)
+        check_divisible(self.name, partitions, self._schema, _misread)
         self._fitting(table)
 
     def open(self) -> None:
-        """Make the table if it is missing."""
+        """Make the table if it is missing, and keep other runs out where it is a folder."""
         if self._found() is None:
             try:
                 self._table = deltalake.DeltaTable.create(
@@ -99,22 +101,28 @@ class DeltaLakeTable:
                 )
             except Exception as error:  # delta-rs raises plain exceptions too
                 raise JobError(f"cannot make {self.name}: {self._why(error)}") from None
+        if not self._options.shared:
+            keep_others_out(self._lock, self.name, self._options.path)
 
-    def newest(self, owner: BatchOwner) -> int | None:
+    def newest(self, owner: BatchOwner) -> BatchMark | None:
         """The newest batch of this owner in the table."""
         table = self._found()
         try:
-            return None if table is None else table.transaction_version(owner.name)
+            batch = None if table is None else table.transaction_version(owner.name)
+            if table is None or batch is None:
+                return None
+            history = table.transaction_version(f"{owner.name}-history")
+            return BatchMark(batch, history or 0)
         except DeltaError as error:
             raise JobError(f"cannot read {self.name}: {self._why(error)}") from None
 
-    def add(self, rows: ReadRows, owner: BatchOwner | None, batch: int) -> None:
-        """Add rows and the number of their batch in one commit, unless the table has the batch."""
+    def add(self, rows: ReadRows, delivery: Delivery | None) -> None:
+        """Add rows and the mark of their batch in one commit, unless the table has the batch."""
         for is_last in tries(_TRIES, _PAUSE):
-            if owner is not None and (newest := self.newest(owner)) is not None and newest >= batch:
+            if delivery is not None and not delivery.is_missing(self.name, self.newest(delivery.owner)):
                 return
             try:
-                self._add(rows, owner, batch)
+                self._add(rows, delivery)
                 return
             except CommitFailedError as error:
                 self._table = None
@@ -122,11 +130,12 @@ class DeltaLakeTable:
                     raise JobError(f"cannot write to {self.name}: {self._why(error)}") from None
 
     def close(self) -> None:
-        """There is no connection."""
+        """Let other runs in; there is no connection."""
         self._table = None
+        self._lock.let_go()
 
-    def _add(self, rows: ReadRows, owner: BatchOwner | None, batch: int) -> None:
-        table = self._table if owner is not None else self._found()
+    def _add(self, rows: ReadRows, delivery: Delivery | None) -> None:
+        table = self._table if delivery is not None else self._found()
         if table is None:
             raise JobError(f"cannot write to {self.name}: it was deleted while the job ran")
         try:
@@ -137,7 +146,7 @@ class DeltaLakeTable:
                 reader,
                 mode="append",
                 schema_mode="merge" if self._options.merge else None,
-                commit_properties=_properties(owner, batch),
+                commit_properties=_properties(delivery),
             )
         except CommitFailedError:
             raise
@@ -171,8 +180,17 @@ def open_table(options: Options, partition_by: Sequence[str], schema: pa.Schema)
     return DeltaLakeTable(DeltaOptions.read(options, partition_by), schema)
 
 
-def _properties(owner: BatchOwner | None, batch: int) -> deltalake.CommitProperties | None:
-    if owner is None:
+def _misread(type_: pa.DataType) -> bool:
+    """Whether delta-rs misreads some partitions, or cannot write them: bytes, decimals below zero, tiny floats."""
+    t = pa.types
+    return bool(t.is_binary(type_) or t.is_floating(type_) or (t.is_decimal(type_) and type_.scale))
+
+
+def _properties(delivery: Delivery | None) -> deltalake.CommitProperties | None:
+    if delivery is None:
         return None
-    transactions = [deltalake.Transaction(owner.name, batch)]
+    name, batch = delivery.owner.name, delivery.mark.batch
+    transactions = [deltalake.Transaction(name, batch)]
+    if delivery.mark.history:
+        transactions.append(deltalake.Transaction(f"{name}-history", delivery.mark.history))
     return deltalake.CommitProperties(app_transactions=transactions, custom_metadata={"eddyline.batch": str(batch)})

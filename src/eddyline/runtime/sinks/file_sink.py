@@ -12,10 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from eddyline.errors import JobError
+from eddyline.os_errors import why
 from eddyline.runtime.sinks.files import FileOptions
 from eddyline.runtime.sinks.folder import JOB_DIGITS, Folder
 from eddyline.runtime.sinks.parts import PartWriter
-from eddyline.runtime.sources.paths import why
 
 _GROUP_ROWS = 65536
 """Rows are collected up to this number, so that small batches do not become small row groups."""
@@ -42,11 +42,9 @@ class FileSink:
         self._folder.check(self._options.mode)
 
     def open(self) -> None:
-        """Make the folder; old results in it stay for now."""
-        try:
-            self._options.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise JobError(f"cannot write to {self._options.path}: {why(error)}") from None
+        """Make the folder and keep other runs out; old results in it stay for now."""
+        self._folder.claim(self._options.mode)
+        self.check()  # another run may have ended since the first look
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Collects rows and writes them when there are enough."""
@@ -67,6 +65,7 @@ class FileSink:
         self._replaces = False
         self._folder.remove(old)
         self._folder.leave()
+        self._folder.release()
 
     def abandon(self) -> None:
         """Removes files that are not published, and those that should have replaced old results."""
@@ -74,6 +73,7 @@ class FileSink:
         if self._replaces:
             self._folder.withdraw()
         self._folder.leave()
+        self._folder.release()
 
     def _flush(self) -> None:
         if self._pending:
@@ -84,6 +84,8 @@ class FileSink:
                 self._publish()
 
     def _publish(self) -> None:
+        if not self._published:
+            self.check()  # on a file system without locks another run may have published since
         try:
             self._folder.publish(_BATCH, self._complete, self._published)
         except OSError as error:

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
-from eddyline.bound.as_text import as_text
+from eddyline.bound.as_text import as_text, has_far_years
 from eddyline.bound.types import MONTHS, sql_type
 from eddyline.cql.declaration import Declaration
 from eddyline.errors import SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.sinks.json_lines import lines, writable
 from eddyline.runtime.sinks.partition import Partition
-from eddyline.runtime.sources.json_values import is_bytes
+from eddyline.runtime.values.json import is_bytes
 
 FILE_SINKS = ("parquet", "csv", "json")
 
@@ -80,7 +80,8 @@ def check_columns(options: FileOptions, schema: pa.Schema) -> None:
     if not schema.names:
         return  # only Spark will know the columns
     for field in Partition(options.partition_by, schema).rest:
-        if format_ == "csv" and (pa.types.is_nested(field.type) or is_bytes(field.type)):
+        plain = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if format_ == "csv" and (pa.types.is_nested(plain) or is_bytes(plain)):
             raise SettingError(
                 f"csv cannot hold a column of type {sql_type(field.type)}, as {field.name} is; use parquet or json"
             )
@@ -113,7 +114,9 @@ class _CsvWriter:
     def __init__(self, path: Path, options: FileOptions, schema: pa.Schema) -> None:
         self._plain = pa.schema([pa.field(f.name, _csv_type(f.type)) for f in schema])
         layout = pcsv.WriteOptions(include_header=options.header, delimiter=options.sep)
-        self._writer: Any = pcsv.CSVWriter(str(path), self._plain, write_options=layout)
+        self._rows = pcsv.WriteOptions(include_header=False, delimiter=options.sep)
+        self._file: Any = pa.OSFile(str(path), "wb")
+        self._writer: Any = pcsv.CSVWriter(self._file, self._plain, write_options=layout)
 
     def write(self, table: pa.Table) -> None:
         for batch in table.to_batches():
@@ -121,10 +124,15 @@ class _CsvWriter:
                 column if column.type == field.type else as_text(column)
                 for field, column in zip(self._plain, batch.columns, strict=True)
             ]
-            self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._plain))
+            if any(map(has_far_years, columns)):  # as text, which the writer of this schema does not take
+                texts = [as_text(column) if has_far_years(column) else column for column in columns]
+                pcsv.write_csv(pa.RecordBatch.from_arrays(texts, self._plain.names), self._file, self._rows)
+            else:
+                self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._plain))
 
     def close(self) -> None:
         self._writer.close()
+        self._file.close()
 
 
 def _csv_type(type_: pa.DataType) -> pa.DataType:

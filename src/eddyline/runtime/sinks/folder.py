@@ -18,14 +18,18 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from eddyline.errors import SettingError
+from eddyline.errors import JobError, SettingError
 from eddyline.faults import reach
+from eddyline.os_errors import why
+from eddyline.runtime.sinks.sink import taken
+from eddyline.state.folder_lock import FolderLock, FolderTaken
 
 STAGED = "_staged"
 JOB_DIGITS = 12
 """The number of digits of a job's random id in the names of its files: if ten thousand jobs append to one folder, two
 of them share these digits with a chance of one in a million."""
 _OURS = re.compile(r"part-(?P<batch>[0-9]{8,})-[0-9]{5,}-(?P<job>[0-9a-f]+)\.")
+_JOB = re.compile(rf"[0-9a-f]{{{JOB_DIGITS}}}")
 _OLD_BATCH = re.compile(r"batch-[0-9]+$")
 _COMPRESSED = {".gz", ".bz2", ".zst", ".lz4", ".snappy"}
 _FORMATS = {".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".orc", ".avro", ".arrow", ".feather"}
@@ -36,21 +40,37 @@ class Folder:
 
     def __init__(self, path: Path, job: str) -> None:
         self.path, self.staged = path, path / STAGED / job
-        self._job = job
+        self._job, self._lock = job, FolderLock()
 
     def check(self, mode: str) -> None:
-        """SettingError for a path that is a file, for links in place of partition folders and, with mode 'error', for
-        results of other jobs. Files behind a link would be published, but not found again."""
+        """SettingError for a path that is a file, for links in the folder and, with mode 'error', for results of other
+        jobs. Files behind a link would be published and not found again, or deleted as if they were ours."""
         if self.path.exists() and not self.path.is_dir():
             raise SettingError(f"{self.path} is a file; the path of a sink is a folder")
-        for entry in os.scandir(self.path) if self.path.is_dir() else ():
-            if "=" in entry.name and entry.is_symlink() and entry.is_dir():
-                raise SettingError(f"{entry.path} is a link to a folder; remove the link, or choose another path")
+        if (link := next(_links(self.path), None)) is not None:
+            what = "a link to a folder" if os.path.isdir(link) else "a link"
+            raise SettingError(f"{link} is {what}; remove the link, or choose another path")
         if mode == "error" and (other := next(self.others(), None)) is not None:
             raise SettingError(
                 f"{self.path} already holds results ({other.relative_to(self.path)});"
                 " add mode 'overwrite' or mode 'append', or choose another path"
             )
+
+    def claim(self, mode: str) -> None:
+        """Make the folder, and keep other runs out of it until `release` or the end of the process, but with mode
+        'append'; JobError if another run is in it."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if mode != "append":
+                self._lock.take(str(self.path))
+        except OSError as error:
+            raise JobError(f"cannot write to {self.path}: {why(error)}") from None
+        except FolderTaken as other:
+            raise taken(self.path, other) from None
+
+    def release(self) -> None:
+        """Let other runs in."""
+        self._lock.let_go()
 
     def data(self) -> Iterator[Path]:
         """The files that hold rows, of all jobs and other programs: files with the name of a result or of a format, and
@@ -98,7 +118,10 @@ class Folder:
     def clear(self) -> None:
         """Delete all files that hold rows and all staged files, also those of other jobs."""
         self.remove(list(self.data()))
-        shutil.rmtree(self.path / STAGED, ignore_errors=True)
+        for staged in (self.path / STAGED).glob("*"):
+            if _JOB.fullmatch(staged.name):
+                shutil.rmtree(staged, ignore_errors=True)
+        _prune(self.path / STAGED, self.path)
 
     def tidy(self, batch: int) -> None:
         """Delete the staged files of this job for batches up to this one; their names begin with the batch. Hidden
@@ -127,6 +150,21 @@ def _prune(folder: Path, top: Path) -> None:
         while folder != top:
             folder.rmdir()
             folder = folder.parent
+
+
+def _links(folder: Path) -> Iterator[str]:
+    """The links among the files and folders that we list, write to or delete."""
+    for entry in os.scandir(folder) if folder.is_dir() else ():
+        if entry.name == STAGED or "=" in entry.name or _holds_rows(entry):
+            yield from _links_from(entry)
+
+
+def _links_from(entry: os.DirEntry[str]) -> Iterator[str]:
+    if entry.is_symlink():
+        yield entry.path
+    elif entry.is_dir(follow_symlinks=False):
+        for inner in os.scandir(entry.path):
+            yield from _links_from(inner)
 
 
 def _holds_rows(entry: os.DirEntry[str]) -> bool:

@@ -1,5 +1,4 @@
-"""Record batches as lines of JSON, column by column: Python handles single rows only for nested values and rare
-characters.
+"""Record batches as lines of JSON, column by column: Python handles single rows only for bytes and rare characters.
 
 Numbers and booleans are written as such, everything else as strings: bytes in base64, and NaN, Infinity and -Infinity,
 since JSON has no such numbers. A map is an object. NULL is null.
@@ -9,16 +8,17 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eddyline.bound.as_text import as_text
-from eddyline.runtime.sources.json_values import is_bytes
+from eddyline.bound.nested import entries, joined, valid_rows
+from eddyline.runtime.values.json import is_bytes
 
-_NO_NUMBERS = {"nan": "NaN", "-nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+_ODD = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"', "-0": "-0.0"}
+"""How floats are written that are no numbers in JSON, or that a reader would take for a whole number without a sign."""
 
 
 def lines(batch: pa.RecordBatch) -> pa.Array:
@@ -47,13 +47,38 @@ def json_values(column: pa.Array) -> pa.Array:
         return pc.cast(column, pa.string())
     if pa.types.is_floating(type_):
         text = pc.cast(column, pa.string())
-        for written, name in _NO_NUMBERS.items():
-            text = pc.if_else(pc.equal(text, written), f'"{name}"', text)
+        for written, odd in _ODD.items():
+            text = pc.if_else(pc.equal(text, written), odd, text)
         return text
-    if pa.types.is_nested(type_) or is_bytes(type_):
-        plain = (_plain(value, type_) for value in column.to_pylist())
-        return pa.array([None if v is None else json.dumps(v, ensure_ascii=False) for v in plain], pa.string())
+    if pa.types.is_nested(type_):
+        return _nested(column)
+    if is_bytes(type_):
+        coded = (None if v is None else base64.b64encode(v).decode("ascii") for v in column.to_pylist())
+        return pa.array([None if v is None else f'"{v}"' for v in coded], pa.string())
     return _quoted(as_text(column))
+
+
+def _nested(column: pa.Array) -> pa.Array:
+    """Lists as arrays, structs and maps as objects."""
+    valid = valid_rows(column)
+    if pa.types.is_struct(column.type):
+        parts: list[Any] = []
+        for name, values in zip(column.type.names, column.flatten(), strict=True):
+            parts += [(", " if parts else "{") + json.dumps(name, ensure_ascii=False) + ": "]
+            parts += [pc.coalesce(json_values(values), "null")]
+        made = pc.binary_join_element_wise(*parts, "}", "") if parts else pa.array(["{}"] * len(column))
+    else:
+        lengths, inner = entries(column)
+        texts = [pc.coalesce(json_values(part), "null") for part in inner]
+        if pa.types.is_map(column.type):
+            made = _between("{", joined(pc.binary_join_element_wise(*texts, ": "), lengths), "}")
+        else:
+            made = _between("[", joined(texts[0], lengths), "]")
+    return made if valid is None else pc.if_else(pa.array(valid), made, pa.scalar(None, pa.string()))
+
+
+def _between(before: str, texts: pa.Array, after: str) -> pa.Array:
+    return pc.binary_join_element_wise(before, texts, after, "")
 
 
 def _quoted(text: pa.Array) -> pa.Array:
@@ -71,22 +96,3 @@ def writable(type_: pa.DataType) -> bool:
     if pa.types.is_map(type_) and not pa.types.is_string(type_.key_type):
         return False
     return not pa.types.is_nested(type_) or all(writable(type_.field(i).type) for i in range(type_.num_fields))
-
-
-def _plain(value: Any, type_: pa.DataType) -> Any:
-    """A value as JSON has it: numbers, texts, lists and dictionaries."""
-    if value is None:
-        return None
-    if pa.types.is_map(type_):
-        return {str(key): _plain(item, type_.item_type) for key, item in value}
-    if pa.types.is_struct(type_):
-        return {field.name: _plain(value[field.name], field.type) for field in type_}
-    if pa.types.is_nested(type_):
-        return [_plain(item, type_.field(0).type) for item in value]
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode("ascii")
-    if isinstance(value, float):
-        return value if math.isfinite(value) else _NO_NUMBERS[str(value)]
-    if pa.types.is_duration(type_) or pa.types.is_interval(type_):
-        return as_text(pa.array([value], type_))[0].as_py()
-    return value if isinstance(value, bool | int) else str(value)

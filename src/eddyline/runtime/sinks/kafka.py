@@ -21,10 +21,10 @@ from confluent_kafka.cimpl import NewTopic
 
 from eddyline.errors import JobError, SettingError
 from eddyline.runtime.kafka_client import KafkaServers
-from eddyline.runtime.options import Options, duration
+from eddyline.runtime.options import Options
 from eddyline.runtime.sinks.kafka_messages import MessageEncoder, MessageOptions, as_dicts
 from eddyline.runtime.sinks.kafka_writer import TransactionalWriter, chunks, told
-from eddyline.runtime.sinks.sink import BatchOwner, ReadRows
+from eddyline.runtime.sinks.sink import NO_BATCH, BatchMark, BatchOwner, Delivery, ReadRows
 
 _CHUNK = 20_000
 """Messages that are handed to the client at a time."""
@@ -57,8 +57,8 @@ class TopicOptions:
             options.required("topic", "results"),
             options.whole("partitions", 0),
             options.whole("replication", 1, 1),
-            duration(options.text("timeout", "2 minutes"), "option timeout") / 1e6,
-            duration(options.text("transaction_timeout", "5 minutes"), "option transaction_timeout") / 1e6,
+            options.seconds("timeout", "2 minutes"),
+            options.seconds("transaction_timeout", "5 minutes"),
             options.choice("compression", ("lz4", "none", "gzip", "snappy", "zstd")),
             options.choice("lost_marker", ("stop", "write", "skip")),
         )
@@ -81,14 +81,15 @@ class KafkaTopic:
         return f"the Kafka topic {self._options.topic}"
 
     def check(self) -> None:
-        """SettingError if the cluster does not answer, or the topic is missing and should not be made."""
+        """SettingError if the topic is missing and should not be made; JobError if the cluster does not answer."""
         options = self._options
         admin = AdminClient(options.servers.config())  # type: ignore[arg-type]
         try:
             found = admin.list_topics(options.topic, timeout=_CHECK_SECONDS).topics[options.topic]
         except KafkaException as error:
-            raise SettingError(
-                f"the Kafka servers {options.servers.servers} do not answer: {told(error.args[0])}", "option servers"
+            raise JobError(
+                f"{self.name} cannot be written to: the servers {options.servers.servers} do not answer:"
+                f" {told(error.args[0])}"
             ) from None
         unknown = found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
         if unknown and not options.partitions:
@@ -118,21 +119,22 @@ class KafkaTopic:
         """A run of a job begins, whose newest commit is of batch `last`. Other runs of it cannot write any more."""
         writer = self._writer(owner)
         self._known[owner.name] = -1 if last is None else last
-        if writer.batches is None and last is None:
-            writer.mark(0)
+        if writer.newest is None and last is None:
+            writer.mark(NO_BATCH)
 
-    def newest(self, owner: BatchOwner) -> int | None:
+    def newest(self, owner: BatchOwner) -> BatchMark | None:
         """The newest batch of this owner in the topic; None if there is none."""
-        batches = self._writer(owner).batches
-        return batches - 1 if batches else None
+        newest = self._writer(owner).newest
+        return None if newest is None or newest.batch < 0 else newest
 
-    def add(self, rows: ReadRows, owner: BatchOwner | None, batch: int) -> None:
-        """Write rows and the number of their batch in one transaction, unless the topic has the batch."""
-        if owner is None:
+    def add(self, rows: ReadRows, delivery: Delivery | None) -> None:
+        """Write rows and the mark of their batch in one transaction, unless the topic has the batch."""
+        if delivery is None:
             self._write_plain(rows)
             return
+        owner, batch = delivery.owner, delivery.mark.batch
         writer = self._writer(owner)
-        if writer.batches is None and batch <= self._known.get(owner.name, -1):
+        if writer.newest is None and batch <= self._known.get(owner.name, -1):
             match self._options.lost_marker:
                 case "stop":
                     raise JobError(
@@ -141,9 +143,9 @@ class KafkaTopic:
                         " the newest messages, and start once with lost_marker 'skip' if they have it, or 'write'"
                     )
                 case "skip":
-                    writer.mark(batch + 1)
+                    writer.mark(delivery.mark)
                     return
-        writer.write(batch, lambda producer: self._produce(producer, rows))
+        writer.write(delivery, lambda producer: self._produce(producer, rows))
 
     def close(self) -> None:
         """End connections."""

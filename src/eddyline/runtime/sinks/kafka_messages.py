@@ -22,7 +22,7 @@ from eddyline.errors import SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.sinks.avro_records import record_schema, records
 from eddyline.runtime.sinks.json_lines import lines, writable
-from eddyline.runtime.sources.json_values import is_bytes
+from eddyline.runtime.values.json import is_bytes
 
 FORMATS = ("json", "csv", "avro", "raw")
 _HEADER = re.compile(r'\s*([^\s=,"]+)\s*(?:=\s*(?:"([^"]*)"|([^\s=,"]+)))?\s*(?:,|$)')

@@ -1,8 +1,9 @@
 """Writes batches of messages to one Kafka topic, each batch in one transaction together with its number.
 
 The number is the committed offset of a consumer group that has the name of the owner and no consumers: offset n + 1 on
-partition 0 of the topic means that batches up to n are there. The transaction commits the messages and this offset
-together, so the offset always tells the truth, whichever process died at whichever moment.
+partition 0 of the topic means that batches up to n are there; its metadata is the history of batch n. The transaction
+commits the messages and this offset together, so the offset always tells the truth, whichever process died at whichever
+moment.
 
 The transactional id is the owner's name too. `begin` ends the transaction that an earlier writer of this owner has left
 open, and fences that writer: it can never commit again. The offset is read after that, so nothing changes it any more.
@@ -23,6 +24,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from eddyline.errors import JobError
 from eddyline.faults import reach
 from eddyline.runtime.kafka_client import KafkaServers
+from eddyline.runtime.sinks.sink import BatchMark, BatchOwner, Delivery
 
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 _OFFSET_SECONDS = 10.0
@@ -47,34 +49,29 @@ class TransactionalWriter:
         """The cluster may be away for `seconds`; `config` has more settings of the producer."""
         self._servers, self._topic, self._owner, self._name = servers, topic, owner, name
         self._seconds, self._config = seconds, config
-        self._newest = -1
-        """The newest batch that this writer has seen."""
         self._producer: Producer | None = None
         self._consumer: Consumer | None = None
-        self.batches: int | None = None
-        """Batches below this number are in the topic; None if the cluster does not know."""
+        self.newest: BatchMark | None = None
+        """The newest batch in the topic, NO_BATCH if there is none; None if the cluster does not know."""
 
     def begin(self) -> None:
         """Fence earlier writers and read how many batches the topic has."""
         self._until_done(self._begin, "cannot be written to")
 
-    def write(self, batch: int, produce: Produce) -> None:
+    def write(self, delivery: Delivery, produce: Produce) -> None:
         """Write the messages of a batch, unless the topic has it."""
 
         def try_once() -> None:
             if self._producer is None:
                 self._begin()
-            if self.batches is None or self.batches <= batch:
-                self._transaction(batch + 1, produce)
-            elif self.batches > batch + 1 and batch >= self._newest:  # only another run can have written it
-                raise Fenced(f"{self._name} has batch {self.batches - 1} of another run of this job; start it again")
-            self._newest = max(self._newest, batch)
+            if delivery.is_missing(self._name, self.newest):
+                self._transaction(delivery.mark, produce)
 
-        self._until_done(try_once, f"did not take batch {batch}")
+        self._until_done(try_once, f"did not take batch {delivery.mark.batch}")
 
-    def mark(self, batches: int) -> None:
-        """Keep the number of batches without messages."""
-        self.write(batches - 1, lambda producer: None)
+    def mark(self, mark: BatchMark) -> None:
+        """Keep the mark of a batch without messages, in a topic that has none."""
+        self.write(Delivery(BatchOwner(self._owner, ""), mark, None), lambda producer: None)
 
     def close(self) -> None:
         """End the connections; a transaction that is open is aborted by the next writer, or by its timeout."""
@@ -114,11 +111,11 @@ class TransactionalWriter:
         place = self._consumer.committed([TopicPartition(self._topic, 0)], timeout=self._seconds)[0]
         if place.error is not None:
             raise KafkaException(place.error)
-        self.batches = place.offset if place.offset >= 0 else None
+        self.newest = BatchMark(place.offset - 1, int(place.metadata or 0)) if place.offset >= 0 else None
 
-    def _transaction(self, batches: int, produce: Produce) -> None:
+    def _transaction(self, mark: BatchMark, produce: Produce) -> None:
         assert self._producer is not None and self._consumer is not None
-        producer, place = self._producer, TopicPartition(self._topic, 0, batches)
+        producer, place = self._producer, TopicPartition(self._topic, 0, mark.batch + 1, str(mark.history))
         producer.begin_transaction()
         produce(producer)
         reach("kafka: messages are produced")
@@ -127,7 +124,7 @@ class TransactionalWriter:
         reach("kafka: before a transaction is committed")
         producer.commit_transaction(self._seconds)
         reach("kafka: a transaction is committed")
-        self.batches = batches
+        self.newest = mark
 
     def _within(self, seconds: float, call: Callable[[], None]) -> None:
         """Make a call of librdkafka that may never come back: rd_kafka_send_offsets_to_transaction does not keep its

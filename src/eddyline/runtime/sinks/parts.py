@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from eddyline.errors import JobError
 from eddyline.faults import reach
+from eddyline.os_errors import why
 from eddyline.runtime.sinks.files import FileOptions, Writer, writer
 from eddyline.runtime.sinks.partition import Partition
-from eddyline.runtime.sources.paths import why
 
 
 @dataclass

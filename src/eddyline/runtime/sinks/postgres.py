@@ -1,8 +1,8 @@
 """Tables of PostgreSQL, by psycopg 3.
 
 A step is one transaction: it locks the row of its owner in the table `eddyline_batches`, looks whether the batch is
-there, copies the rows (COPY), and writes the number of the batch. The lock lets a second driver of the same job wait;
-it then finds the batch. `eddyline_batches` is in the schema of the table of results, so both are in one database.
+there, copies the rows (COPY), and writes the mark of the batch. The lock lets a second driver of the same job wait; it
+then finds the batch. `eddyline_batches` is in the schema of the table of results, so both are in one database.
 
 With `mode 'upsert'` the rows are first copied to a temporary table. Of the rows with one key the last one counts.
 """
@@ -24,21 +24,31 @@ from eddyline.errors import JobError, SettingError
 from eddyline.faults import reach
 from eddyline.runtime.options import Options
 from eddyline.runtime.postgres_place import conninfo_of
+from eddyline.runtime.sinks.postgres_session import ServerHangs, connected, why
 from eddyline.runtime.sinks.postgres_text import TYPES, copy_text, database_type
-from eddyline.runtime.sinks.sink import BatchOwner, ReadRows
+from eddyline.runtime.sinks.sink import BatchMark, BatchOwner, Delivery, ReadRows, taken
 from eddyline.runtime.sinks.table_sink import tries
 
 _TRIES, _PAUSE = 4, 0.3
 """How often a batch is tried after a connection is lost or two transactions lock each other, and the seconds before the
 second try; the pause doubles."""
-_SESSION = "SET TimeZone TO 'UTC'; SET DateStyle TO 'ISO'; SET IntervalStyle TO 'postgres'"
 _AGAIN = (psycopg.OperationalError, psycopg.InterfaceError)
 """Errors of the connection, deadlocks and transactions that cannot be put in an order."""
+_WAITED = (ServerHangs, psycopg.errors.LockNotAvailable)
+"""Those of them for which the job has waited long enough."""
 _FIND = """
 SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = to_regclass(%s)
 """
 _COLUMNS = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
+_NEWEST = "SELECT batch, to_jsonb(known) ->> 'history' FROM {} AS known WHERE {}"
+"""The mark of an owner; tables of earlier versions have no column `history`."""
+_CLAIM = "hashtextextended('eddyline ' || %s::regclass::oid, 0)"
+"""The advisory lock of the run that writes to a table."""
+_CLAIMANT = f"""
+SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
+AND (classid::bigint << 32) | objid::bigint = {_CLAIM}
+"""
 _NUMBERS, _GIVEN = "eddyline_batches", "eddyline_rows"
 _PLACE = "eddyline_place"
 """The column of the temporary table that has the place of a row among the results."""
@@ -51,20 +61,26 @@ class PostgresOptions:
     conninfo: str = field(repr=False)
     table: str
     create: bool = False
+    shared: bool = False
+    """Whether other runs may write to the table at the same time: `mode 'append'` is written."""
     key: tuple[str, ...] = ()
     """The columns by which rows replace others; none: all rows are added."""
+    timeout: float = 60.0
+    """How many seconds a server or a lock is waited for."""
 
     @staticmethod
     def read(options: Options) -> PostgresOptions:
         """Read the options; SettingError if one is wrong."""
         conninfo = conninfo_of(options)
         table = options.required("table", "results")
-        create, upsert = options.flag("create", False), options.choice("mode", ("append", "upsert")) == "upsert"
+        create, given = options.flag("create", False), "mode" in options
+        upsert = options.choice("mode", ("append", "upsert")) == "upsert"
         key = tuple(name.strip() for name in options.text("key").split(",") if name.strip())
         if upsert != bool(key):
             raise SettingError("mode 'upsert' needs an option key, as in key 'id', and key needs mode 'upsert'")
+        timeout = options.seconds("timeout", "1 minute")
         options.done()
-        return PostgresOptions(conninfo, table, create, key)
+        return PostgresOptions(conninfo, table, create, given and not upsert, key, timeout)
 
 
 class PostgresTable:
@@ -78,6 +94,8 @@ class PostgresTable:
         self._target, self._numbers = sql.Identifier(options.table), sql.Identifier(_NUMBERS)
         """With their schema as soon as the table is found."""
         self._connection: psycopg.Connection[Any] | None = None
+        self._claimed = False
+        """Whether this run keeps others out of the table, which the connection does."""
 
     @property
     def name(self) -> str:
@@ -85,8 +103,8 @@ class PostgresTable:
         return f"the PostgreSQL table {self._options.table}"
 
     def check(self) -> None:
-        """SettingError if the database cannot be reached, or the table is missing, has other columns or may not be
-        written to."""
+        """SettingError if the table is missing, has other columns or may not be written to; JobError if the database
+        cannot be reached."""
         try:
             with self._transaction(undo=True) as cursor:
                 target = self._found(cursor)
@@ -102,60 +120,67 @@ class PostgresTable:
                 self._make_given(cursor, mine=True)
                 cursor.execute(self._upsert() if self._key else self._insert())
         except psycopg.Error as error:
-            raise SettingError(f"cannot write to {self.name}: {self._why(error)}") from None
+            kind = JobError if isinstance(error, _AGAIN) else SettingError
+            raise kind(f"cannot write to {self.name}: {self._why(error)}") from None
 
     def open(self) -> None:
-        """Make the table if it is missing, and the table of batch numbers."""
+        """Make the table if it is missing, and the table of batch numbers; keep other runs out."""
         try:
             with self._transaction() as cursor:
                 if self._found(cursor) is None:
                     self._create(cursor)
                 self._make_numbers(cursor)
+                if not self._options.shared:
+                    self._claim(cursor)
         except psycopg.Error as error:
             raise JobError(f"cannot make {self.name}: {self._why(error)}") from None
 
-    def newest(self, owner: BatchOwner) -> int | None:
+    def newest(self, owner: BatchOwner) -> BatchMark | None:
         """The newest batch of this owner in the table."""
         try:
             with self._transaction() as cursor:
                 if self._found(cursor) is None or not _exists(cursor, self._numbers.as_string()):
                     return None
-                found = cursor.execute(self._about("SELECT batch FROM {} WHERE {}"), self._of(owner)).fetchone()
-                return None if found is None or found[0] < 0 else int(found[0])
+                return _mark(cursor.execute(self._about(_NEWEST), self._of(owner)).fetchone())
         except psycopg.Error as error:
             raise JobError(f"cannot read {self.name}: {self._why(error)}") from None
 
-    def add(self, rows: ReadRows, owner: BatchOwner | None, batch: int) -> None:
-        """Write rows and the number of their batch in one transaction, unless the batch is there."""
-        for is_last in tries(1 if owner is None else _TRIES, _PAUSE):
+    def add(self, rows: ReadRows, delivery: Delivery | None) -> None:
+        """Write rows and the mark of their batch in one transaction, unless the batch is there."""
+        for is_last in tries(1 if delivery is None else _TRIES, _PAUSE):
             try:
                 with self._transaction() as cursor:
-                    if owner is None or self._is_new(cursor, owner, batch):
+                    if delivery is None or self._is_new(cursor, delivery):
                         self._copy(cursor, rows)
                         reach("table: rows are copied")
                 return
             except _AGAIN as error:  # perhaps the transaction is there: the next try finds its number
-                self.close()
-                if is_last:
+                self._disconnect()
+                if is_last or isinstance(error, _WAITED):
                     raise JobError(f"cannot write to {self.name}: {self._why(error)}") from None
             except psycopg.Error as error:
                 raise JobError(f"cannot write to {self.name}: {self._why(error)}") from None
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connection, and let other runs in."""
+        self._claimed = False
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._connection is not None:
             with contextlib.suppress(psycopg.Error):
                 self._connection.close()
             self._connection = None
 
-    def _is_new(self, cursor: psycopg.Cursor[Any], owner: BatchOwner, batch: int) -> bool:
-        """Lock the number of the owner; returns whether the batch is not there yet, and then writes its number."""
-        mine = self._of(owner)
+    def _is_new(self, cursor: psycopg.Cursor[Any], delivery: Delivery) -> bool:
+        """Lock the mark of the owner; returns whether the batch is not there yet, and then writes its mark."""
+        mine = self._of(delivery.owner)
         cursor.execute(self._about("INSERT INTO {} VALUES (%(job)s, %(outlet)s, -1) ON CONFLICT DO NOTHING"), mine)
-        found = cursor.execute(self._about("SELECT batch FROM {} WHERE {} FOR UPDATE"), mine).fetchone()
-        if found is None or found[0] >= batch:
+        found = cursor.execute(self._about(f"{_NEWEST} FOR UPDATE"), mine).fetchone()
+        if not delivery.is_missing(self.name, _mark(found)):
             return False
-        cursor.execute(self._about("UPDATE {} SET batch = %(batch)s, at = now() WHERE {}"), {**mine, "batch": batch})
+        now = {**mine, "batch": delivery.mark.batch, "history": delivery.mark.history}
+        cursor.execute(self._about("UPDATE {} SET batch = %(batch)s, history = %(history)s, at = now() WHERE {}"), now)
         return True
 
     def _copy(self, cursor: psycopg.Cursor[Any], rows: ReadRows) -> None:
@@ -173,11 +198,22 @@ class PostgresTable:
     def _transaction(self, undo: bool = False) -> Iterator[psycopg.Cursor[Any]]:
         """A transaction, which is undone if it fails, or in any case."""
         if self._connection is None:
-            self._connection = psycopg.connect(self._options.conninfo)
-            self._connection.execute(_SESSION)
-            self._connection.commit()
+            self._connection = connected(self._options.conninfo, self._options.timeout)
+            if self._claimed:  # the server may not have ended the lost session yet
+                self._connection.execute(f"SELECT pg_advisory_lock({_CLAIM})", [self._target.as_string()])
+                self._connection.commit()
         with self._connection.transaction(force_rollback=undo), self._connection.cursor() as cursor:
             yield cursor
+
+    def _claim(self, cursor: psycopg.Cursor[Any]) -> None:
+        """Keep other runs out of the table until the session ends; JobError if one is in it."""
+        table = [self._target.as_string()]
+        if cursor.execute(f"SELECT pg_try_advisory_lock({_CLAIM})", table).fetchone() == (True,):
+            self._claimed = True
+            return
+        other = cursor.execute(_CLAIMANT, table).fetchone()
+        pid = other[0] if other else "?"
+        raise taken(self.name, f"its session is process {pid} of the server")
 
     # Tables and statements
 
@@ -211,9 +247,12 @@ class PostgresTable:
             cursor.execute(
                 self._about(
                     "CREATE TABLE IF NOT EXISTS {} (job text, outlet text, batch bigint NOT NULL,"
-                    " at timestamptz DEFAULT now(), PRIMARY KEY (job, outlet))"
+                    " at timestamptz DEFAULT now(), history bigint, PRIMARY KEY (job, outlet))"
                 )
             )
+        there = cursor.execute(_COLUMNS, [self._numbers.as_string()]).fetchall()
+        if ("history",) not in there:  # made by an earlier version
+            cursor.execute(self._about("ALTER TABLE {} ADD COLUMN IF NOT EXISTS history bigint"))
 
     def _make_given(self, cursor: psycopg.Cursor[Any], mine: bool = False) -> None:
         """The temporary table, with the types of the table of results; or with those of the results, where they
@@ -260,8 +299,7 @@ class PostgresTable:
 
     def _why(self, error: psycopg.Error) -> str:
         """The error in one line, without the password."""
-        text = error.diag.message_primary or " ".join(str(error).split())
-        text = f"{text} ({error.diag.context.splitlines()[0]})" if error.diag.context else text
+        text = why(error, self._options.timeout)
         return text.replace(self._secret, "***") if self._secret else text
 
 
@@ -270,6 +308,10 @@ def open_table(options: Options, partition_by: Sequence[str], schema: pa.Schema)
     if partition_by:
         raise SettingError("postgres divides tables itself; leave PARTITION BY out")
     return PostgresTable(PostgresOptions.read(options), schema)
+
+
+def _mark(found: Sequence[Any] | None) -> BatchMark | None:
+    return None if found is None or found[0] < 0 else BatchMark(found[0], int(found[1] or 0))
 
 
 def _exists(cursor: psycopg.Cursor[Any], table: str) -> bool:

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
+from eddyline.bound.as_text import as_text
+from eddyline.bound.types import is_moment
 from eddyline.runtime.sinks.json_lines import json_values
 from eddyline.runtime.sinks.table_types import TableTypes, fitted
-from eddyline.runtime.sources.json_values import is_bytes
+from eddyline.runtime.values.json import is_bytes
 
 TYPES = TableTypes("postgres", times=True, intervals=True, smallest=pa.int16())
 """PostgreSQL has no integer of one byte."""
@@ -66,6 +68,8 @@ def _column(column: pa.Array) -> pa.Array:
     type_ = column.type
     if _T.is_nested(type_):
         return json_values(column)
+    if (_T.is_date(type_) or is_moment(type_)) and pc.any(pc.less(pc.year(column), 1)).as_py():
+        return pc.replace_substring_regex(as_text(column), r"^(.*) \(BC\)(.*)$", r"\1\2 BC")
     if is_bytes(type_):
         return pa.array([None if v is None else f"\\x{v.hex()}" for v in column.to_pylist()], pa.string())
     if _T.is_duration(type_):

@@ -1,4 +1,4 @@
-"""Rows printed to the terminal, aligned in columns, or as lines of JSON.
+"""Rows printed to the terminal, aligned in columns, or as lines of JSON, without characters that a terminal obeys.
 
 Widths of columns come from the first batch and only grow, so that printing can begin before all rows are known.
 """
@@ -11,6 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eddyline.bound.as_text import as_text
+from eddyline.errors import JobError
+from eddyline.os_errors import why
+from eddyline.printable import UNPRINTABLE, printable
 from eddyline.runtime.sinks.json_lines import lines
 
 
@@ -34,35 +37,50 @@ class PrintSink:
         self._rows += batch.num_rows
         shown = batch.slice(0, left)
         if shown.num_rows:
-            text = lines(shown) if self._style == "json" else self._aligned(shown)
-            self._out.write("\n".join(text.to_pylist()) + "\n")
-            self._out.flush()
+            text = _printable(lines(shown)) if self._style == "json" else self._aligned(shown)
+            self._put("\n".join(text.to_pylist()) + "\n")
 
     def close(self) -> None:
         """Says how many rows were not shown."""
         if self._limit is not None and self._rows > self._limit and self._style != "json":
-            self._out.write(f"... and {self._rows - self._limit} more rows\n")
-            self._out.flush()
+            self._put(f"... and {self._rows - self._limit} more rows\n")
 
     def abandon(self) -> None:
         """Nothing to undo: printed rows stay."""
 
+    def _put(self, text: str) -> None:
+        """JobError if it cannot be written; a closed pipe is for the caller."""
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise JobError(f"cannot write to standard output: {why(error)}") from None
+
     def _aligned(self, batch: pa.RecordBatch) -> pa.Array:
-        columns = [pc.coalesce(as_text(column), "NULL") for column in batch.columns]
-        columns = [pc.replace_substring_regex(column, r"[\x00-\x1f]", " ") for column in columns]
+        columns = [_printable(pc.coalesce(as_text(column), "NULL")) for column in batch.columns]
         needed = [int(pc.max(pc.utf8_length(column)).as_py()) for column in columns]
         right = [
             pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type)
             for f in self._schema
         ]
         if not self._widths:
-            self._widths = [max(n, len(name)) for n, name in zip(needed, self._schema.names, strict=True)]
-            titles = zip(self._schema.names, self._widths, right, strict=True)
+            names = [printable(name) for name in self._schema.names]
+            self._widths = [max(n, len(name)) for n, name in zip(needed, names, strict=True)]
+            titles = zip(names, self._widths, right, strict=True)
             title = "  ".join(name.rjust(width) if r else name.ljust(width) for name, width, r in titles)
-            self._out.write(f"{title.rstrip()}\n{'  '.join('-' * width for width in self._widths)}\n")
+            self._put(f"{title.rstrip()}\n{'  '.join('-' * width for width in self._widths)}\n")
         self._widths = [max(old, new) for old, new in zip(self._widths, needed, strict=True)]
         padded = [
             (pc.utf8_lpad if r else pc.utf8_rpad)(column, width)
             for column, width, r in zip(columns, self._widths, right, strict=True)
         ]
         return pc.utf8_rtrim_whitespace(pc.binary_join_element_wise(*padded, "  "))
+
+
+def _printable(text: pa.Array) -> pa.Array:
+    """Each text with unprintable characters escaped."""
+    if not pc.any(pc.match_substring_regex(text, UNPRINTABLE)).as_py():
+        return text
+    return pa.array([value and printable(value) for value in text.to_pylist()], pa.string())

@@ -7,6 +7,7 @@ into steps of a sensible size, and a job that fails leaves the steps before it.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Protocol, runtime_checkable
@@ -14,7 +15,9 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from eddyline.faults import reach
-from eddyline.runtime.sinks.sink import BatchOwner, ReadRows
+from eddyline.runtime.sinks.sink import BatchMark, BatchOwner, Delivery, ReadRows, taken
+from eddyline.runtime.sources.paths import on_this_machine
+from eddyline.state.folder_lock import FolderLock, FolderTaken
 
 GATHERED_ROWS, GATHERED_SECONDS = 65_536, 1.0
 """Without a checkpoint rows are added when there are so many, or when the first of them came so long ago."""
@@ -33,12 +36,12 @@ class ResultTable(Protocol):
     def open(self) -> None:
         """Make the table if it is missing and should be made."""
 
-    def newest(self, owner: BatchOwner) -> int | None:
+    def newest(self, owner: BatchOwner) -> BatchMark | None:
         """The newest batch of this owner in the table."""
 
-    def add(self, rows: ReadRows, owner: BatchOwner | None, batch: int) -> None:
-        """Add rows and the number of their batch in one step, unless the table has the batch. JobError if that
-        fails."""
+    def add(self, rows: ReadRows, delivery: Delivery | None) -> None:
+        """Add rows and the mark of their batch in one step, unless the table has the batch. JobError if that fails, or
+        if the table has a batch of another run."""
 
     def close(self) -> None:
         """End connections."""
@@ -55,6 +58,16 @@ def tries(most: int, pause: float) -> Iterator[bool]:
         if number:
             time.sleep(pause * 2 ** (number - 1))
         yield number == most - 1
+
+
+def keep_others_out(lock: FolderLock, name: str, place: str) -> None:
+    """Lock a table that is a local folder, until the run ends; JobError if another run writes to it."""
+    folder = on_this_machine(place)
+    if os.path.isdir(folder):
+        try:
+            lock.take(folder)
+        except FolderTaken as other:
+            raise taken(name, other) from None
 
 
 @runtime_checkable
@@ -116,17 +129,17 @@ class TableSink:
         if isinstance(self._table, Begins):
             self._table.begin(owner, last)
 
-    def newest_batch(self, owner: BatchOwner) -> int | None:
+    def newest_batch(self, owner: BatchOwner) -> BatchMark | None:
         """The newest batch of this owner in the table."""
         return self._table.newest(owner)
 
-    def take_batch(self, owner: BatchOwner | None, batch: int, rows: ReadRows) -> None:
-        """Add the rows of a batch and its number in one step, unless the table has the batch."""
+    def take_batch(self, delivery: Delivery | None, rows: ReadRows) -> None:
+        """Add the rows of a batch and its mark in one step, unless the table has the batch."""
         reach("table: before a step")
-        self._table.add(rows, owner, batch)
+        self._table.add(rows, delivery)
         reach("table: a step is done")
 
     def _flush(self) -> None:
         gathered, self._gathered, self._rows = self._gathered, [], 0
         if gathered:
-            self._table.add(lambda: iter(gathered), None, -1)
+            self._table.add(lambda: iter(gathered), None)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eddyline.bound.types import sql_type
 from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError
+from eddyline.runtime.values.arrow import convert
 
 _WIDER = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
 _BYTE = pa.int8()
@@ -113,14 +113,13 @@ class TableTypes:
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows with the columns of a table, in its order. Nanoseconds are cut off; any other loss is an ArrowInvalid."""
+    """Rows with the columns of a table, in its order. Nanoseconds are rounded towards the past; any other loss is an
+    ArrowInvalid."""
     columns = []
     for field in schema:
-        column = batch.column(field.name)
-        if _T.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        if column.type != field.type:
-            column = pc.cast(column, options=pc.CastOptions(target_type=field.type, allow_time_truncate=True))
+        column, bad = convert(batch.column(field.name), field.type)
+        if bad is not None:
+            raise pa.ArrowInvalid(f"column {field.name} has a value that is no {sql_type(field.type)}")
         columns.append(column)
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -140,6 +139,18 @@ def check_partitions(table: str, wanted: Sequence[str], there: Sequence[str]) ->
     if wanted and list(wanted) != list(there):
         by = f"PARTITION BY {', '.join(there)}" if there else "no PARTITION BY"
         raise SettingError(f"{table} has {by}; write the same")
+
+
+def check_divisible(
+    table: str, columns: Sequence[str], schema: pa.Schema, wrong: Callable[[pa.DataType], bool]
+) -> None:
+    """SettingError for a column whose type is wrong for PARTITION BY."""
+    for name in columns:
+        if name in schema.names and wrong(type_ := schema.field(name).type):
+            raise SettingError(
+                f"{table} cannot be divided by a column of type {sql_type(type_)}, as {name} is;"
+                " divide it by a number of whole units, or by text"
+            )
 
 
 def widens(narrow: pa.DataType, wide: pa.DataType) -> bool:

@@ -19,15 +19,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from eddyline.errors import JobError, SettingError, said
+from eddyline.extras import install
 from eddyline.runtime.options import Options
 from eddyline.runtime.secrets import secret
 from eddyline.runtime.sources.beside import Beside
-from eddyline.runtime.sources.columns import chunk_of
+from eddyline.runtime.sources.columns import Converted, chunk_of
 from eddyline.runtime.sources.kafka_values import ValueReader, dead_messages, of_value
 from eddyline.runtime.sources.source import Chunk, Wanted
-from eddyline.runtime.sources.text import Bad
+from eddyline.runtime.values.python import from_python
 
 _TIMEOUT = 5.0
 _TRIES = 4
@@ -95,7 +97,7 @@ def avro_values(options: Options, schema: pa.Schema) -> ValueReader:
         import fastavro
         from fastavro.schema import SchemaParseException
     except ModuleNotFoundError as error:
-        raise SettingError(f"avro needs fastavro ({error}); type: pip install 'eddyline[kafka]'") from None
+        raise SettingError(f"avro needs fastavro ({error}); type: {install('kafka')}") from None
     text, file, url = options.text("schema"), options.text("schema_file"), options.text("registry")
     user, variable = options.text("registry_user"), options.text("registry_password_env")
     if bool(text) + bool(file) > 1 or not (text or file or url):
@@ -139,31 +141,24 @@ def avro_values(options: Options, schema: pa.Schema) -> ValueReader:
             dead = np.array(list(reasons), np.int64)
             yield dead_messages(schema, wanted, list(reasons.values()), beside.take(dead))
             beside = beside.take(np.setdiff1d(np.arange(len(values)), dead))
-        found = {name: [row.get(name) for row in rows] for name in wanted.columns if name in names}
-        columns = {name: _column(some, schema.field(name).type) for name, some in found.items()}
-        shown = {name: _shown(found[name]) for name, (_, bad) in columns.items() if bad is not None}
-        by_text = {id(text): columns[name] for name, text in shown.items()}
-        raw = {name: shown.get(name, array) for name, (array, _) in columns.items()}
-        yield chunk_of(schema, wanted, raw, len(rows), lambda text, _: by_text[id(text)], beside)
+        names_here = [name for name in wanted.columns if name in names]
+        raw = {name: _column([row.get(name) for row in rows], schema.field(name).type) for name in names_here}
+        yield chunk_of(schema, wanted, raw, len(rows), beside=beside)
 
     return read
 
 
-def _shown(values: list[Any]) -> pa.Array:
-    """Values for people, where some are not of the declared type."""
-    return pa.array([None if value is None else str(value) for value in values], pa.string())
+def _column(values: list[Any], type_: pa.DataType) -> Converted:
+    def texts(rows: NDArray[np.int64]) -> pa.Array:
+        shown = (values[row] for row in rows)
+        return pa.array([v if v is None else _shown(v) for v in shown], pa.string())
+
+    array, bad = from_python(values, type_)
+    return Converted(array, bad, texts)
 
 
-def _column(values: list[Any], type_: pa.DataType) -> tuple[pa.Array, Bad | None]:
-    """Values of Python as an array of the declared type, NULL where a value does not fit, and the mask of those."""
-    try:
-        return pa.array(values, type_), None
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        bad, fitting = np.zeros(len(values), np.bool_), list[Any]()
-    for row, value in enumerate(values):
-        try:
-            fitting.append(pa.scalar(value, type_).as_py())
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            bad[row] = True
-            fitting.append(None)
-    return pa.array(fitting, type_), bad
+def _shown(value: Any) -> str:
+    """A value for people."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)

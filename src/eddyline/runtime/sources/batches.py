@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
+from eddyline.bound.kept_types import as_kept, kept
 from eddyline.errors import JobError, SettingError, said, shown
 from eddyline.runtime.sources.columns import chunk_of
 from eddyline.runtime.sources.source import Chunk, Wanted
@@ -142,9 +143,9 @@ class BatchSource:
             self._batches = itertools.chain([first], self._batches)
         _check_names(schema.names)
         for field in schema:
-            if pa.types.is_union(field.type):
+            if _has_union(field.type):
                 raise SettingError(f"column {field.name} has type {field.type}, which a query cannot read")
-        self.schema = pa.schema([pa.field(field.name, _readable(field.type)) for field in schema])
+        self.schema = pa.schema([pa.field(field.name, kept(field.type)) for field in schema])
 
     def read(self, wanted: Wanted) -> Iterator[Chunk]:
         """The batches, each with the wanted columns in the types of the schema."""
@@ -152,15 +153,14 @@ class BatchSource:
             yield chunk_of_batch(self.schema, wanted, batch)
 
     def raw(self, wanted: Wanted) -> Iterator[pa.RecordBatch]:
-        """The batches, each with the wanted columns in the batch's own types."""
+        """The batches, each with the wanted columns in the batch's own types, laid out as the engine keeps them."""
         for batch in self._batches:
             if not isinstance(batch, pa.RecordBatch):
                 raise JobError(f"a stream yields pyarrow record batches, not {type(batch).__name__}")
             missing = [name for name in wanted.columns if name not in batch.schema.names]
             if missing:
                 raise JobError(f"a batch has no column {missing[0]}; it has {', '.join(batch.schema.names)}")
-            arrays = [batch.column(name) for name in wanted.columns]
-            arrays = [a if _readable(a.type) == a.type else _readably(a) for a in arrays]
+            arrays = [as_kept(batch.column(name)) for name in wanted.columns]
             yield pa.RecordBatch.from_arrays(arrays, list(wanted.columns))
 
 
@@ -169,15 +169,11 @@ def chunk_of_batch(schema: pa.Schema, wanted: Wanted, batch: pa.RecordBatch) -> 
     return chunk_of(schema, wanted, dict(zip(wanted.columns, batch.columns, strict=True)), batch.num_rows)
 
 
-def _readable(type_: pa.DataType) -> pa.DataType:
-    """The type in which a column is read: plain values in place of a dictionary of views, which polars makes for
-    categories. Arrow can neither decode nor write such dictionaries."""
-    if pa.types.is_dictionary(type_) and str(type_.value_type).endswith("_view"):
-        plain = pa.string() if pa.types.is_string_view(type_.value_type) else pa.binary()
-        return pa.dictionary(pa.int32(), plain)
-    return type_
-
-
-def _readably(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    type_ = _readable(array.type)
-    return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), array.dictionary.cast(type_.value_type))
+def _has_union(type_: pa.DataType) -> bool:
+    """Whether there is a union in a type."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return _has_union(type_.storage_type)
+    if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
+        return _has_union(type_.value_type)
+    inner = [type_.field(at).type for at in range(type_.num_fields)] if pa.types.is_nested(type_) else []
+    return bool(pa.types.is_union(type_)) or any(map(_has_union, inner))

@@ -1,77 +1,80 @@
-"""Converts columns from the types of a file to those that the stream declares, and finds the rows that are dead.
+"""The columns of a reader as the rows of a chunk, in the declared types; rows with an unreadable value are dead.
 
-Shared by csv, json and parquet: each passes arrays in the types of its format.
+Shared by all readers: each passes the columns in the kind of its format, or values that are converted already.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from eddyline.bound.as_text import as_text
-from eddyline.bound.types import MONTHS, sql_type
+from eddyline.bound.kept_types import as_kept
+from eddyline.bound.nested import Bad, Result
+from eddyline.bound.types import sql_type
 from eddyline.runtime.sources.beside import Beside
 from eddyline.runtime.sources.source import Chunk, Wanted, dead_rows
-from eddyline.runtime.sources.text import Bad, cast_or_null, cast_text
-from eddyline.runtime.staged_types import months
+from eddyline.runtime.values.arrow import convert
 
 
-def convert(values: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad | None]:
-    """An array as `type_`, NULL where a value does not fit, and the mask of those rows (None: all fit)."""
-    if values.type == type_:
-        return values, None
-    if pa.types.is_dictionary(values.type):
-        return convert(values.dictionary_decode(), type_)
-    if pa.types.is_dictionary(type_):
-        plain, bad = convert(values, type_.value_type)
-        return pc.cast(plain.dictionary_encode(), type_), bad
-    if type_ == MONTHS and pa.types.is_fixed_size_binary(values.type):
-        return months(values), None
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        return cast_text(values, type_)
-    return cast_or_null(lambda part: pc.cast(part, type_), values, type_)
+@dataclass(frozen=True)
+class Converted:
+    """A column in its declared type. `bad` are the rows whose value could not be read; `texts` are the values of rows
+    for people."""
+
+    values: pa.Array
+    bad: Bad | None
+    texts: Callable[[NDArray[np.int64]], pa.Array]
 
 
 def chunk_of(
     schema: pa.Schema,
     wanted: Wanted,
-    raw: Mapping[str, pa.Array],
+    raw: Mapping[str, pa.Array | Converted],
     rows: int,
-    convert: Callable[[pa.Array, pa.DataType], tuple[pa.Array, Bad | None]] = convert,
+    convert: Callable[[pa.Array, pa.DataType], Result] = convert,
     beside: Beside | None = None,
 ) -> Chunk:
-    """The chunk of `raw` arrays, one for each wanted column, in the format's own types. Columns in `beside` have their
+    """The chunk of `raw` columns, one for each wanted one, in the format's own types. Columns in `beside` have their
     declared types already."""
     if beside is not None:
         raw = {**raw, **beside.columns}
-    arrays: list[pa.Array] = []
+    columns = {name: _converted(raw[name], schema.field(name).type, convert) for name in wanted.columns}
     bad: Bad = np.zeros(rows, dtype=np.bool_)
-    reasons = pa.nulls(rows, pa.string())
-    for name in wanted.columns:
-        type_ = schema.field(name).type
-        array, unreadable = (raw[name], None) if raw[name].type == type_ else convert(raw[name], type_)
-        arrays.append(array)
-        if unreadable is not None and name in wanted.needed:
-            reasons = _explain(reasons, name, raw[name], type_, unreadable)
-            bad |= unreadable
+    for name in wanted.needed:
+        wrong = columns[name].bad
+        if wrong is not None:
+            bad |= wrong
     fields = [pa.field(name, schema.field(name).type) for name in wanted.columns]
-    batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    batch = pa.RecordBatch.from_arrays([column.values for column in columns.values()], schema=pa.schema(fields))
     if not bad.any():
         return Chunk(batch)
     picked = np.flatnonzero(bad)
-    text = pa.RecordBatch.from_arrays(
-        [as_text(raw[n].take(picked)) for n in wanted.columns], names=list(wanted.columns)
-    )
-    why = reasons.take(picked)
+    texts = pa.RecordBatch.from_pydict({name: column.texts(picked) for name, column in columns.items()})
+    why = pa.nulls(len(picked), pa.string())
+    for name in wanted.needed:
+        if (wrong := columns[name].bad) is not None:
+            why = pc.coalesce(why, _reasons(name, texts.column(name), schema.field(name).type, wrong[picked]))
     why = why if beside is None else beside.take(picked).told(why)
-    return Chunk(batch.filter(pa.array(~bad)), dead_rows(schema, text, why))
+    return Chunk(batch.filter(pa.array(~bad)), dead_rows(schema, texts, why))
 
 
-def _explain(reasons: pa.Array, name: str, raw: pa.Array, type_: pa.DataType, bad: Bad) -> pa.Array:
-    """The reasons with one added for each bad row that has none yet."""
+def _converted(
+    raw: pa.Array | Converted, type_: pa.DataType, convert: Callable[[pa.Array, pa.DataType], Result]
+) -> Converted:
+    if isinstance(raw, Converted):
+        return raw
+    values, bad = (raw, None) if raw.type == type_ else convert(raw, type_)
+    return Converted(values, bad, lambda rows: as_text(as_kept(raw).take(pa.array(rows))))
+
+
+def _reasons(name: str, texts: pa.Array, type_: pa.DataType, bad: Bad) -> pa.Array:
+    """The reasons of rows whose value of this column could not be read; NULL for the others."""
     before, after = f"column {name}: '", f"' is not a value of type {sql_type(type_)}"
-    text = pc.binary_join_element_wise(before, as_text(raw), after, "")
-    return pc.coalesce(reasons, pc.if_else(pa.array(bad), text, pa.scalar(None, pa.string())))
+    told = pc.binary_join_element_wise(before, texts, after, "")
+    return pc.if_else(pa.array(bad), told, pa.scalar(None, pa.string()))

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from eddyline.bound.inferred_text import from_file
-from eddyline.errors import CorruptFile, JobError, SettingError
+from eddyline.errors import JobError, SettingError
 from eddyline.runtime.sources.columns import chunk_of
 from eddyline.runtime.sources.csv_header import is_header, misfit, places, twice
 from eddyline.runtime.sources.csv_text import CsvOptions
 from eddyline.runtime.sources.inference import inferred
-from eddyline.runtime.sources.paths import files, filled, why
+from eddyline.runtime.sources.paths import files, filled, has_end, unreadable
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, dead_rows, no_rows, text_piece
-from eddyline.runtime.sources.text import cast_or_null, is_utf8
+from eddyline.runtime.values.text import cast_or_null, is_utf8
 
 
 class CsvFormat:
@@ -38,9 +38,13 @@ class CsvFormat:
         if declared is not None and self._files and not checked:
             self._check(self._files[0])
 
+    def is_rowless(self, file: Found) -> bool:
+        """Whether the file is empty."""
+        return not file.size
+
     def is_complete(self, file: Found) -> bool:
-        """Always true: a text file does not show whether it is complete."""
-        return True
+        """Whether the file has its end, if it is compressed; other text does not show it."""
+        return has_end(file)
 
     def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
         """The whole file as one piece."""
@@ -55,7 +59,7 @@ class CsvFormat:
                 return sum(len(self._options.rows(text)) + len(unclosed) for text, unclosed in texts)
             return sum(text.count(b"\n") or text.count(b"\r") for text, _ in texts)
         except (pa.ArrowException, OSError) as error:
-            raise CorruptFile(f"{file.path} cannot be read as csv: {why(error)}") from None
+            raise unreadable(file.path, "csv", error) from None
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of the file."""
@@ -66,7 +70,7 @@ class CsvFormat:
         try:
             yield from self._read_file(Path(file.path), wanted)
         except (pa.ArrowException, OSError) as error:
-            raise CorruptFile(f"{file.path} cannot be read as csv: {why(error)}") from None
+            raise unreadable(file.path, "csv", error) from None
 
     def _read_file(self, path: Path, wanted: Wanted) -> Iterator[Chunk]:
         names, header = self._layout(path)
@@ -142,7 +146,7 @@ class CsvFormat:
         raw: dict[str, pa.Array] = {}
         broken = np.zeros(batch.num_rows, dtype=np.bool_)
         for name, place in columns.items():
-            raw[name], bad = cast_or_null(lambda part: part.cast(pa.string()), batch.column(place), pa.string())
+            raw[name], bad = cast_or_null(lambda part: part.cast(pa.string()), batch.column(place))
             if bad is not None and name in wanted.needed:
                 broken |= bad
         if broken.any():
@@ -167,7 +171,9 @@ class CsvFormat:
         try:
             names, _ = self._layout(path)
         except (pa.ArrowException, OSError) as error:
-            raise CorruptFile(f"{path} cannot be read as csv: {why(error)}") from None
+            if not has_end(Found(str(path))):
+                return  # its writer has not finished it
+            raise unreadable(path, "csv", error) from None
         if names and (wrong := self._misfit(names, self.schema.names)):
             raise SettingError(f"{path} {wrong}")
 
@@ -251,7 +257,7 @@ class CsvFormat:
             if table.num_rows:
                 return inferred(table, table_of, self._places(path, header, table.num_rows), csv=True), True
         except (pa.ArrowException, OSError) as error:
-            raise CorruptFile(f"{path} cannot be read as csv: {why(error)}") from None
+            raise unreadable(path, "csv", error) from None
         return pa.schema([pa.field(name, pa.string()) for name in names]), False
 
     def _places(self, path: Path, header: bool, rows: int) -> Callable[[int], str]:

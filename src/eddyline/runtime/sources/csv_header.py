@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from eddyline.bound.types import sql_type
-from eddyline.runtime.sources.text import cast_text, is_text
+from eddyline.runtime.values.text import cast_text, is_text
 
 
 def is_header(fields: Sequence[str], declared: pa.Schema) -> bool:

@@ -51,6 +51,8 @@ class FileChunks:
         """Start at this place of the register: the files before it were read."""
         self.done = self.place = place
         self.register = register
+        if place < len(register):
+            register.rename(self.source.found())  # the file that is read in part
 
     def ready(self) -> bool:
         """Whether `next` returns at once, with a chunk or the end."""

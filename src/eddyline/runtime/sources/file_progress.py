@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from eddyline.runtime.sources.register import Register
 from eddyline.runtime.sources.source import Files, Found, Piece
-from eddyline.state.log.store import Store
+from eddyline.state.log.labelled import LabelledFiles
 
 FileOffset = Sequence[int]
 """A place in the register of files, and how many pieces of the file there were read."""
@@ -21,15 +21,16 @@ BEGINNING: FileOffset = (0, 0)
 class FileProgress:
     """Plans the reading of one stream, whose column of event times is `time`."""
 
-    def __init__(self, source: Files, store: Store, stream: str, time: str | None) -> None:
+    def __init__(self, source: Files, checkpoint: LabelledFiles, stream: str, time: str | None) -> None:
         self._source, self._time = source, time
-        self._register = Register(source.at, store, stream)
+        self._register = Register(source.at, checkpoint, stream)
         self._found: list[Found] = []
         self._pieces: dict[Found, list[Piece]] = {}
 
     def look(self) -> None:
         """Look for files; JobError if a file that was read has changed."""
         self._found = self._source.found()
+        self._register.rename(self._found)
 
     def unread(self, start: FileOffset) -> list[Piece]:
         """The pieces after an offset: the next batches read them."""

@@ -31,6 +31,9 @@ class FileFormat(Protocol):
 
     schema: pa.Schema
 
+    def is_rowless(self, file: Found) -> bool:
+        """Whether the file has no rows and need not be read."""
+
     def is_complete(self, file: Found) -> bool:
         """Whether the file's writer has finished it, as far as the format can tell."""
 
@@ -66,14 +69,14 @@ class FileSource:
         return self._format.schema
 
     def found(self) -> list[Found]:
-        """The files to read now, in the order of their paths; with `follow`, without incomplete files. Empty files do
-        not count."""
-        seen = (file for file in find(self._path) if file.size)
+        """The files to read now, in the order of their paths; with `follow`, without incomplete files. Empty files of
+        text do not count."""
+        seen = (file for file in find(self._path) if not self._format.is_rowless(file))
         return [file for file in seen if not self._follow or self._is_complete(file)]
 
-    def at(self, name: str, size: int, changed: int) -> Found:
-        """The file of this name, with the size and time with which it was found before."""
-        return Found(str(folder_of(self._path) / name), name, size, changed)
+    def at(self, name: str, size: int, changed: int, number: int = 0) -> Found:
+        """The file of this name, with the size, time and number with which it was found before."""
+        return Found(str(folder_of(self._path) / name), name, size, changed, number)
 
     def _is_complete(self, file: Found) -> bool:
         with contextlib.suppress(FileNotFoundError):  # the file was deleted at this moment
@@ -114,13 +117,13 @@ class FileSource:
                 yield from self.read_piece(piece, wanted)
             return
         check_unchanged(file)
-        yield from _or_stop(self._format.read_file(file, wanted))
+        yield from _or_stop(_unchanged(file, self._format.read_file(file, wanted)))
         check_unchanged(file)
 
     def read_piece(self, piece: Piece, wanted: Wanted) -> Iterator[Chunk]:
         """The rows of a piece; JobError if the file has changed since it was found."""
         check_unchanged(piece.file)
-        chunks = self._format.read_piece(piece, wanted)
+        chunks = _unchanged(piece.file, self._format.read_piece(piece, wanted))
         if self._corrupt == "dead":
             try:
                 chunks = iter(list(chunks))  # all rows of the piece, or none
@@ -132,6 +135,18 @@ class FileSource:
     def _dead(self, reason: str, wanted: Wanted) -> Chunk:
         nothing = pa.RecordBatch.from_arrays([pa.nulls(1, pa.string())], names=[self.schema.names[0]])
         return Chunk(no_rows(self.schema, wanted), dead_rows(self.schema, nothing, pa.array([reason])))
+
+
+def _unchanged(file: Found, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The chunks of a file. JobError if the file has changed when a chunk was read, so no row of another text is used,
+    and a file that cannot be read because it changed says so."""
+    try:
+        for chunk in chunks:
+            check_unchanged(file)
+            yield chunk
+    except CorruptFile:
+        check_unchanged(file)
+        raise
 
 
 def _or_stop(chunks: Iterator[Chunk]) -> Iterator[Chunk]:

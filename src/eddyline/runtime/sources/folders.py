@@ -19,10 +19,10 @@ import pyarrow as pa
 from eddyline.bound.inferred_text import with_file_of
 from eddyline.bound.types import sql_type
 from eddyline.errors import JobError, SettingError
-from eddyline.runtime.sources.columns import convert
 from eddyline.runtime.sources.file_source import FileFormat
 from eddyline.runtime.sources.paths import files, folder_of, is_hidden
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, dead_rows, no_rows
+from eddyline.runtime.values.arrow import convert
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """The value of a folder whose rows have NULL."""
@@ -57,6 +57,10 @@ class _InFolders:
 
     def __init__(self, path: str, files: FileFormat, folders: pa.Schema, schema: pa.Schema) -> None:
         self._path, self._files, self._folders, self.schema = path, files, folders, schema
+
+    def is_rowless(self, file: Found) -> bool:
+        """Whether the file need not be read."""
+        return self._files.is_rowless(file)
 
     def is_complete(self, file: Found) -> bool:
         """Whether the file's writer has finished it."""

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from eddyline.bound.inferred_text import TextNote, noted
 from eddyline.bound.time_format import formats_of
 from eddyline.bound.types import sql_type
-from eddyline.runtime.sources.text import cast_text, has_zone
+from eddyline.runtime.values.text import cast_text, has_zone
 
 _ZONED = pa.timestamp("us", "UTC")
 _LIKELY = (pa.int64(), pa.float64(), pa.date32(), pa.timestamp("us"))

@@ -14,9 +14,10 @@ import pyarrow.json as pjson
 
 from eddyline.bound.inferred_text import from_file
 from eddyline.errors import CorruptFile, JobError, SettingError
+from eddyline.os_errors import why
 from eddyline.runtime.sources.inference import inferred
 from eddyline.runtime.sources.json_text import JsonText, begin_as_objects
-from eddyline.runtime.sources.paths import files, filled, why
+from eddyline.runtime.sources.paths import files, filled, has_end, unreadable
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted, text_piece
 
 _BLOCK = 1 << 20
@@ -31,9 +32,13 @@ class JsonFormat:
         self._files = filled(path, files(path), declared is not None)
         self.schema = declared if declared is not None else _inferred(self._files)
 
+    def is_rowless(self, file: Found) -> bool:
+        """Whether the file is empty."""
+        return not file.size
+
     def is_complete(self, file: Found) -> bool:
-        """Always true: a text file does not show whether it is complete."""
-        return True
+        """Whether the file has its end, if it is compressed; other text does not show it."""
+        return has_end(file)
 
     def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
         """The whole file as one piece."""
@@ -77,7 +82,7 @@ def _lines_of(path: Path) -> Iterator[list[bytes]]:
                     tail += data
         yield from _lines(tail)
     except (pa.ArrowException, OSError) as error:
-        raise CorruptFile(f"{path} cannot be read as json: {why(error)}") from None
+        raise unreadable(path, "json", error) from None
 
 
 def _lines(text: bytes) -> Iterator[list[bytes]]:

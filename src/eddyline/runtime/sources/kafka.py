@@ -6,6 +6,10 @@ no message: those of aborted transactions, of marks of transactions, and of mess
 of a range is reached when a later message comes or the partition ends there. Messages that retention removed before
 they were read end the job instead of being missed silently.
 
+A topic is known by its id, which the offset has too. If a topic of this name has another id, it was deleted and made
+again, and the job ends. The id is asked for after messages were fetched and before their rows are given: since an id
+never comes back, they are messages of the topic that the job has read before.
+
 Several partitions are one stream in the order of their messages' timestamps: a batch takes from each partition the
 messages up to one moment, as far as there are more messages than the batch can take. Otherwise rows of a partition with
 more messages would be late only because of the reading.
@@ -56,14 +60,24 @@ _CLOCKS = 3600.0
 _READERS = 16
 """Idle readers of partitions that a process keeps; each holds up to 8 MB of messages that were fetched ahead."""
 
-PartitionOffsets = Mapping[str, int]
-"""For each partition the offset of the next message. It is JSON."""
+PartitionOffsets = Mapping[str, int | str]
+"""For each partition the offset of the next message, and for each topic its id. It is JSON."""
 BEGINNING: PartitionOffsets = {}
 """The offset of a job that has read nothing."""
 
 _idle: dict[tuple[int, int, str, str], PartitionReader] = {}
 """Readers that their process and thread do not use now, the longest unused first. Tasks of Spark open a source for each
 piece, and find the reader of their process here."""
+
+
+def places(offset: PartitionOffsets) -> dict[str, int]:
+    """For each partition the offset of the next message."""
+    return {key: value for key, value in offset.items() if isinstance(value, int)}
+
+
+def topic_ids(offset: PartitionOffsets) -> dict[str, str]:
+    """For each topic its id; checkpoints of older versions have none."""
+    return {topic: value for topic, value in offset.items() if isinstance(value, str)}
 
 
 @dataclass(frozen=True)
@@ -108,6 +122,7 @@ class KafkaSource:
         self._same = f"{self._servers.servers} {sorted(self._servers.settings.items())} {committed}"
         self._targets: dict[str, int] | None = None
         self._partitions: list[str] = []
+        self._ids: dict[str, str] = {}
         self._looked = -1e9
         self._ends: dict[str, int] = {}
         self._moment = 0
@@ -124,16 +139,18 @@ class KafkaSource:
         reads from there: so the beginning of a job is recorded before it reads, and a first batch that is run again is
         the same."""
         self._look()
-        new = [key for key in self._partitions if key not in start]
-        end = self._first(new, {partition_of(key)[0] for key in start}) | dict(start)
+        known = places(start)
+        self._check_ids(topic_ids(start), self._ids)
+        new = [key for key in self._partitions if key not in known]
+        end = self._first(new, {partition_of(key)[0] for key in known}) | known
         ends = self._ends if self._targets is None else self._targets
-        more = {key: (at, ends[key]) for key, at in start.items() if ends.get(key, at) > at}
-        self._check_nothing_lost(start, more)
+        more = {key: (at, ends[key]) for key, at in known.items() if ends.get(key, at) > at}
+        self._check_nothing_lost(known, more)
         if more:
             latest = round((time.time() + _CLOCKS) * 1000)
             cuts, self._moment = cut(more, limit, self._moment, latest, self._cluster.offsets)
             end |= cuts
-        return {key: end[key] for key in sorted(end)}
+        return {key: end[key] for key in sorted(end)} | self._ids | topic_ids(start)
 
     def ended(self, end: PartitionOffsets) -> bool:
         """Whether there are no messages after an offset, now and later."""
@@ -141,15 +158,23 @@ class KafkaSource:
             return False
         self._look()
         assert self._targets is not None
-        return all(key in end and end[key] >= last for key, last in self._targets.items())
+        at = places(end)
+        return all(key in at and at[key] >= last for key, last in self._targets.items())
 
     def backlog(self, end: PartitionOffsets) -> int:
         """The number of messages after an offset, as of the last plan. Offsets without a message count too."""
-        return sum(max(0, last - end[key]) for key, last in self._ends.items() if key in end)
+        at = places(end)
+        return sum(max(0, last - at[key]) for key, last in self._ends.items() if key in at)
 
     def between(self, start: PartitionOffsets, end: PartitionOffsets) -> list[Messages]:
         """The rows of a batch, in parts that can be read by themselves: one for each partition with messages in it."""
-        return [Messages(key, start[key], end[key]) for key in end if key in start and end[key] > start[key]]
+        begin = places(start)
+        return [Messages(key, begin[key], at) for key, at in places(end).items() if key in begin and at > begin[key]]
+
+    def check_same(self, offset: PartitionOffsets) -> None:
+        """JobError if a topic is not the one that the offset is of: it was deleted and made again."""
+        if known := topic_ids(offset):
+            self._check_ids(known, self._cluster.ids([*known]))
 
     def pieces(self, time: str | None = None) -> list[Messages]:
         """All current messages, for a table."""
@@ -165,12 +190,15 @@ class KafkaSource:
         """The rows of a batch in the order of their timestamps; those of all partitions are in memory together."""
         pieces = self.between(start, end)
         if len(pieces) == 1:
-            yield from self.read_piece(pieces[0], wanted)
+            for page in self._pages(pieces[0]):
+                self.check_same(end)
+                yield from self._rows.chunks(page, wanted)
             return
         readers = [self._reader(piece) for piece in pieces]  # all fetch at the same time
         for piece, reader in zip(pieces, readers, strict=True):
             self._give_back(piece, reader)
         found = [list(itertools.chain.from_iterable(self._pages(piece))) for piece in pieces]
+        self.check_same(end)
         messages = _in_order(found)
         for low in range(0, len(messages), self._page):
             yield from self._rows.chunks(messages[low : low + self._page], wanted)
@@ -227,6 +255,7 @@ class KafkaSource:
             return
         if time.monotonic() - self._looked > _LOOK:
             self._partitions = self._cluster.partitions(self._topics)
+            self._ids = self._cluster.ids(self._topics)
             self._looked = time.monotonic()
         self._ends = self._cluster.offsets(self._partitions, END)
         if not self._follow:
@@ -240,7 +269,15 @@ class KafkaSource:
         found = self._cluster.offsets(added, BEGINNING_OF_LOG) | self._cluster.offsets(others, self._start)
         return {key: self._ends[key] if offset < 0 else offset for key, offset in found.items()}
 
-    def _check_nothing_lost(self, start: PartitionOffsets, more: Mapping[str, tuple[int, int]]) -> None:
+    def _check_ids(self, known: Mapping[str, str], now: Mapping[str, str]) -> None:
+        for topic, id_ in known.items():
+            if now.get(topic, id_) != id_:
+                raise self._cluster.failed(
+                    f"topic {topic} was deleted and made again: it is not the topic that the job has read; start anew"
+                    " with a new checkpoint"
+                )
+
+    def _check_nothing_lost(self, start: Mapping[str, int], more: Mapping[str, tuple[int, int]]) -> None:
         """JobError if messages are gone that were not read, or a partition is not the one that it was."""
         firsts = self._cluster.offsets(list(more), BEGINNING_OF_LOG)
         for key, (at, _) in more.items():

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from eddyline.errors import JobError
 from eddyline.runtime.kafka_client import KafkaServers
@@ -62,6 +63,7 @@ class KafkaCluster:
     ) -> None:
         self.servers, self.read_committed, self._sleep = servers, read_committed, sleep
         self._consumer: Any = None
+        self._admin: Any = None
         self._reached = False
         self._last: KafkaError | None = None
 
@@ -78,6 +80,20 @@ class KafkaCluster:
                     raise self.failed(f"there is no topic {topic}")
                 raise KafkaException(found.error)
             return [key_of(topic, number) for number in sorted(found.partitions)]
+
+        return self._asked(ask)
+
+    def ids(self, topics: Sequence[str]) -> dict[str, str]:
+        """The id of each topic, which another topic of the same name does not have; brokers before Kafka 2.8 have
+        none. JobError if there is no such topic."""
+
+        def ask() -> dict[str, str]:
+            if self._admin is None:
+                settings: dict[str, Any] = self.servers.config()
+                self._admin = AdminClient(settings)
+            answers = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=2.0)
+            found = {topic: answer.result().topic_id for topic, answer in answers.items()}
+            return {t: str(id_) for t, id_ in found.items() if id_ and id_.get_most_significant_bits()}
 
         return self._asked(ask)
 
@@ -108,7 +124,7 @@ class KafkaCluster:
         """Close the connection; it is opened again when it is needed."""
         if self._consumer is not None:
             self._consumer.close()
-            self._consumer = None
+        self._consumer = self._admin = None
 
     def failed(self, why: str) -> JobError:
         """An error of this cluster."""

@@ -19,7 +19,7 @@ from eddyline.runtime.sources.csv_text import CsvOptions
 from eddyline.runtime.sources.json_text import JsonText
 from eddyline.runtime.sources.kafka_values import ValueReader, dead_messages, of_value
 from eddyline.runtime.sources.source import Chunk, Wanted
-from eddyline.runtime.sources.text import cast_or_null
+from eddyline.runtime.values.text import cast_or_null
 
 _SMALL = 16
 _FIRST, _LAST = itemgetter(0), itemgetter(-1)
@@ -94,7 +94,7 @@ def _text_chunks(schema: pa.Schema, wanted: Wanted, columns: Mapping[str, pa.Arr
     rows = len(beside.rows)
     raw, broken = dict[str, pa.Array](), np.zeros(rows, np.bool_)
     for name in (name for name in wanted.columns if name in columns):
-        raw[name], bad = cast_or_null(lambda part: part.cast(pa.string()), columns[name], pa.string())
+        raw[name], bad = cast_or_null(lambda part: part.cast(pa.string()), columns[name])
         if bad is not None and name in wanted.needed:
             broken |= bad
     if broken.any():

@@ -17,14 +17,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from eddyline.bound.nested import Bad
 from eddyline.bound.types import sql_type
 from eddyline.errors import SettingError
 from eddyline.runtime.sources.beside import Beside, RowNumbers
-from eddyline.runtime.sources.columns import chunk_of, convert
+from eddyline.runtime.sources.columns import chunk_of
 from eddyline.runtime.sources.json_text import dead_lines
-from eddyline.runtime.sources.json_values import is_bytes
 from eddyline.runtime.sources.source import Chunk, Wanted, no_rows
-from eddyline.runtime.sources.text import Bad, cast_or_null, readable_type
+from eddyline.runtime.values.arrow import convert
+from eddyline.runtime.values.json import is_bytes
+from eddyline.runtime.values.text import cast_or_null, readable_type
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 PARTS = {
@@ -154,7 +156,7 @@ def _part(messages: Sequence[Any], part: str, type_: pa.DataType) -> tuple[pa.Ar
         found = pa.array([m.key() if part == "key" else m.value() for m in messages], pa.binary())
         if is_bytes(type_):
             return found.cast(type_), None
-        text, odd = cast_or_null(lambda some: some.cast(pa.string()), found, pa.string())
+        text, odd = cast_or_null(lambda some: some.cast(pa.string()), found)
         values, bad = convert(text, type_)
         return values, odd if bad is None else bad if odd is None else bad | odd
     if part == "headers":

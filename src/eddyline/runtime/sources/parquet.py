@@ -6,6 +6,7 @@ that does not fit makes a dead row), or lack it (NULL); a column that no file ha
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,13 +15,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eddyline.bound.inferred_text import from_file
+from eddyline.bound.kept_types import kept
 from eddyline.bound.types import sql_type
-from eddyline.errors import CorruptFile, JobError
-from eddyline.runtime.sources.columns import chunk_of, convert
-from eddyline.runtime.sources.paths import files, no_columns, why
+from eddyline.errors import JobError
+from eddyline.runtime.sources.columns import chunk_of
+from eddyline.runtime.sources.paths import files, no_columns, unreadable
 from eddyline.runtime.sources.source import Chunk, Found, Piece, Wanted
+from eddyline.runtime.values.arrow import convert
 
 _BATCH_ROWS = 65536
+_READ_BYTES = 1 << 18
+"""The bytes that are read of a column at a time. Files are read and not mapped: a mapped file that somebody cuts off
+kills the process."""
 
 
 class ParquetFormat:
@@ -33,8 +39,13 @@ class ParquetFormat:
             raise no_columns(path)
         if declared is None:
             first = next(filter(_has_footer, self._files), self._files[0])
-            declared = from_file(_open(first).schema_arrow.remove_metadata(), first)
+            found = _open(first).schema_arrow.remove_metadata()
+            declared = from_file(pa.schema([field.with_type(kept(field.type)) for field in found]), first)
         self.schema: pa.Schema = declared
+
+    def is_rowless(self, file: Found) -> bool:
+        """Never: a file without rows has a footer, too."""
+        return False
 
     def is_complete(self, file: Found) -> bool:
         """Whether the file has a footer, which a writer adds last."""
@@ -49,14 +60,14 @@ class ParquetFormat:
             group = opened.metadata.row_group(number)
             newest = _newest(group.column(at)) if at >= 0 and len(opened.schema_arrow) == group.num_columns else None
             found.append(Piece(file, group.num_rows, number, newest))
-        opened.close()
+        _close(opened)
         return found
 
     def count(self, file: Found) -> int:
         """The number of rows of a file, from its footer."""
         opened = _open(Path(file.path))
         rows = int(opened.metadata.num_rows)
-        opened.close()
+        _close(opened)
         return rows
 
     def read_file(self, file: Found, wanted: Wanted) -> Iterator[Chunk]:
@@ -80,9 +91,9 @@ class ParquetFormat:
                 }
                 yield chunk_of(self.schema, wanted, raw, rows)
         except (pa.ArrowException, OSError) as error:
-            raise CorruptFile(f"{path} cannot be read as parquet: {why(error)}") from None
+            raise unreadable(path, "parquet", error) from None
         finally:
-            file.close()
+            _close(file)
 
     def _places(self, path: Path, found: pa.Schema, wanted: Wanted) -> dict[str, str | None]:
         """The names of the wanted columns in this file; None for a column that it lacks."""
@@ -98,7 +109,7 @@ class ParquetFormat:
                 if not any(name.lower() in _by_name(_open(file).schema_arrow) for file in self._files):
                     raise JobError(f"{path} has no column {name}; it has {', '.join(found.names)}")
                 continue
-            here = found.field(place).type
+            here = kept(found.field(place).type)
             if not self._declared and here != expected:
                 named = sql_type if sql_type(here) != sql_type(expected) else str  # several layouts have one SQL name
                 raise JobError(
@@ -115,10 +126,13 @@ class ParquetFormat:
 
 
 def _has_footer(path: Path) -> bool:
-    with path.open("rb") as stream:
-        size = stream.seek(0, 2)
-        stream.seek(max(0, size - 4))
-        return size >= 12 and stream.read() in (b"PAR1", b"PARE")
+    try:
+        with path.open("rb") as stream:
+            size = stream.seek(0, 2)
+            stream.seek(max(0, size - 4))
+            return size >= 12 and stream.read() in (b"PAR1", b"PARE")
+    except OSError as error:
+        raise unreadable(path, "parquet", error) from None
 
 
 def _newest(column: pq.ColumnChunkMetaData) -> int | None:
@@ -135,6 +149,12 @@ def _by_name(schema: pa.Schema) -> dict[str, str]:
 
 def _open(path: Path) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(path, memory_map=True)
+        return pq.ParquetFile(path, buffer_size=_READ_BYTES)
     except (pa.ArrowException, OSError) as error:
-        raise CorruptFile(f"{path} cannot be read as parquet: {why(error)}") from None
+        raise unreadable(path, "parquet", error) from None
+
+
+def _close(file: pq.ParquetFile) -> None:
+    """Close a file; one that was only read loses nothing if that fails."""
+    with contextlib.suppress(OSError):
+        file.close()

@@ -9,16 +9,20 @@ import contextlib
 import glob
 import itertools
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from eddyline.errors import JobError, SettingError
+import pyarrow as pa
+
+from eddyline.errors import CorruptFile, JobError, SettingError
+from eddyline.os_errors import is_of_system, why
 from eddyline.runtime.sources.source import Found
 
 _PATH = "option path"
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+_BLOCK = 1 << 20
 
 
 def on_this_machine(path: str) -> str:
@@ -104,10 +108,24 @@ def find(path: str) -> list[Found]:
     return seen
 
 
+def has_end(file: Found) -> bool:
+    """Whether text in a file is whole, as far as the file shows it: compressed text has an end. It is decompressed for
+    that."""
+    try:
+        with pa.input_stream(file.path, compression="detect") as stream:
+            while Path(file.path).suffix in _COMPRESSED and stream.read(_BLOCK):
+                pass
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        return "Truncated" not in str(error)
+    return True
+
+
 def at_present(file: Found) -> Found:
     """A file with its present size and time; FileNotFoundError if it is gone."""
     now = os.stat(file.path)
-    return replace(file, size=now.st_size, changed=now.st_mtime_ns)
+    return replace(file, size=now.st_size, changed=now.st_mtime_ns, number=now.st_ino)
 
 
 def check_unchanged(file: Found) -> None:
@@ -126,8 +144,16 @@ def has_changed(then: Found, now: Found) -> JobError:
         return JobError(f"{then.size} generated rows were read, and now there are {now.size}; a new job can read them")
     return JobError(
         f"{now.path} changed after it was read: it had {then.size} bytes of {_moment(then)}, and has {now.size} of"
-        f" {_moment(now)}; a file is read once, so new rows need a new file"
+        f" {_moment(now)}. A file is read once: put the old file back with its time (cp -p), and new rows into a new"
+        " file; or begin again with a new checkpoint folder and a new sink"
     )
+
+
+def unreadable(path: str | os.PathLike[str], format_: str, error: Exception) -> JobError:
+    """The error to raise for a file that cannot be read: CorruptFile for its content. If the system failed, as a disk
+    or a limit of the process does, the file may be whole, so it is never passed over."""
+    kind = JobError if is_of_system(error) else CorruptFile
+    return kind(f"{path} cannot be read as {format_}: {why(error)}")
 
 
 def _moment(file: Found) -> str:
@@ -146,18 +172,6 @@ def overlap(sink: str, source: str) -> bool:
 def nested(one: Path, other: Path) -> bool:
     """Whether one of two paths is the other or is inside it."""
     return one.is_relative_to(other) or other.is_relative_to(one)
-
-
-def why(error: Exception) -> str:
-    """The first line of a library's error, to follow the name of the file in a message. Arrow's name of an error of the
-    system is left out.
-
-    >>> why(OSError("[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device"))
-    'No space left on device'
-    """
-    if found := re.search(r"\[errno (\d+)\]", str(error)):
-        return os.strerror(int(found[1]))
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(". ")
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -29,6 +29,8 @@ from eddyline.runtime.sources.resp import ERROR, NotAReply, Reply, receive
 _TIMEOUT = 20.0
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Seconds before each new try after a lost connection."""
+_SILENT = 2
+"""How many tries a server may leave without an answer."""
 _LOST = (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.ClusterError, exceptions.ClusterDownError,
          exceptions.ValkeyClusterException, exceptions.AskError, OSError)  # fmt: skip
 """Errors that may be temporary. MOVED is an AskError: a slot of the cluster has moved to another node."""
@@ -82,8 +84,10 @@ class Connection:
     """Connections to a server, one, or one for each node of a cluster. They are opened when needed, and again after
     they were lost."""
 
-    def __init__(self, server: Server, sleep: Callable[[float], None]) -> None:
-        """SettingError if valkey-py does not accept the server's URL; nothing is opened."""
+    def __init__(self, server: Server, sleep: Callable[[float], None], timeout: float = _TIMEOUT) -> None:
+        """SettingError if valkey-py does not accept the server's URL; nothing is opened. A reply may take `timeout`
+        seconds."""
+        self._timeout = timeout
         self._server, self._sleep, self._arguments = server, sleep, server.arguments()
         self._cluster: Any = None
         self._open: dict[tuple[str, int] | None, Any] = {}
@@ -95,7 +99,7 @@ class Connection:
     def ask(self, key: str, *command: str) -> Reply:
         """The reply to a command about a key, which must change nothing; JobError if no reply comes, or it is an
         error."""
-        pauses = iter(_PAUSES)
+        pauses, silent = iter(_PAUSES), 0
         while True:
             try:
                 with self._answers():
@@ -110,6 +114,9 @@ class Connection:
                 self.close()  # the rest of the reply may still arrive
                 if not isinstance(error, _LOST):
                     raise
+                silent += isinstance(error, exceptions.TimeoutError | TimeoutError)
+                if silent == _SILENT:
+                    raise self.failed(f"no answer within {self._timeout:g} s, {_SILENT} times") from None
                 pause = next(pauses, None)
                 if pause is None:
                     raise self.failed(f"no answer after {len(_PAUSES) + 1} tries ({said(error)})") from None
@@ -134,7 +141,7 @@ class Connection:
         if self._server.cluster:
             if self._cluster is None:
                 password = self._server.password or None
-                self._cluster = ValkeyCluster(url=self._server.url, password=password, socket_timeout=_TIMEOUT)
+                self._cluster = ValkeyCluster(url=self._server.url, password=password, socket_timeout=self._timeout)
             found = self._cluster.get_node_from_key(key)
             node, more = (found.host, found.port), {"host": found.host, "port": found.port}
         if node not in self._open:
@@ -145,7 +152,7 @@ class Connection:
     def _made(self, more: Mapping[str, Any]) -> Any:
         arguments = {"connection_class": ServerConnection, **self._arguments, **more}
         return arguments.pop("connection_class")(
-            **arguments, socket_timeout=_TIMEOUT, lib_name=None, lib_version=None, parser_class=_Scanned
+            **arguments, socket_timeout=self._timeout, lib_name=None, lib_version=None, parser_class=_Scanned
         )
 
     @contextmanager

@@ -4,7 +4,8 @@ The server numbers the entries of a key with ids that only grow, and an entry ne
 ids, both recorded before reading, are the same whenever they are read. An offset has for each key the last id, and the
 number of entries up to it. From the numbers we know how many entries a range must have; and if more entries are gone
 from a key than were read, an unread one is among them. So entries that are trimmed or deleted too early end the job
-instead of being missed silently.
+instead of being missed silently. If fewer entries were ever added to a key than the job has read and still sees, the
+key was deleted and made again: it is another one.
 
 Several keys are one stream in the order of ids, which is the order of arrival: no key is read beyond an id before which
 another key may have more entries. Otherwise rows of the slower key would be late only because of the reading.
@@ -27,16 +28,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eddyline.bound.nested import Bad
 from eddyline.bound.types import sql_type
 from eddyline.cql.declaration import Declaration
 from eddyline.errors import SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.sources.columns import chunk_of
-from eddyline.runtime.sources.json_values import is_bytes
 from eddyline.runtime.sources.redis_connection import Connection, NoSuchKey, server_of
 from eddyline.runtime.sources.resp import BULK, LIST, Reply
 from eddyline.runtime.sources.source import Chunk, Mark, Wanted, dead_rows, marked, no_rows, ranges
-from eddyline.runtime.sources.text import Bad, cast_or_null, readable_type
+from eddyline.runtime.values.json import is_bytes
+from eddyline.runtime.values.text import cast_or_null, readable_type
 
 _PAGE = 8192
 """Entries of one request: the server does nothing else while it answers."""
@@ -111,7 +113,7 @@ class RedisStream:
         end = {key: self._first(key) for key in self._keys if key not in start}
         for key, (ids, is_all) in self._next({key: start[key][0] for key in known}, limit).items():
             at, count = start[key]
-            self._check_nothing_lost(key, at, count)
+            self._check_same(key, at, count, len(ids))
             if len(ids):
                 at = _text(ids[-1])
             if is_all and not self._follow:
@@ -120,12 +122,21 @@ class RedisStream:
         return {key: end[key] for key in self._keys}
 
     def ended(self, end: KeyOffsets) -> bool:
-        """Whether there are no entries after an offset, now and later."""
+        """Whether there are no entries after an offset, now and later. JobError if a key is another one: of those that
+        are gone or have become shorter, nothing would be read that could tell it."""
+        if not self._targets:
+            self.check_same(end)
         return not self._follow and all(key in end and _id(end[key][0]) >= _id(self._target(key)) for key in self._keys)
+
+    def check_same(self, offset: KeyOffsets) -> None:
+        """JobError if a key is not the one that the offset is of, or has lost entries after it."""
+        for key in self._keys:
+            if key in offset:
+                self._check_same(key, *offset[key])
 
     def backlog(self, end: KeyOffsets) -> int:
         """The number of entries after an offset now. Entries that were deleted since the job began count too."""
-        return sum(max(0, self._info(key)[1] - end[key][1]) for key in self._keys if key in end)
+        return sum(max(0, self._info(key).counted - end[key][1]) for key in self._keys if key in end)
 
     def between(self, start: KeyOffsets, end: KeyOffsets) -> list[Entries]:
         """The rows of a batch, in parts that can be read by themselves: one for each key with entries in the batch."""
@@ -149,6 +160,7 @@ class RedisStream:
         """The rows of a batch in the order of their ids; those of all keys are in memory together."""
         pages = [page for piece in self.between(start, end) for page in self._pages(piece)]
         if pages:
+            self.check_same(end)
             ids = np.concatenate([page.ids for page in pages])
             order = np.lexsort((ids[:, 1], ids[:, 0]))
             columns = {name: pa.concat_arrays([p.column(name) for p in pages]).take(order) for name in wanted.columns}
@@ -179,7 +191,7 @@ class RedisStream:
         for name, values in columns.items():
             if is_bytes(self.schema.field(name).type):
                 continue
-            texts[name], bad = cast_or_null(lambda part: part.cast(pa.string()), values, pa.string())
+            texts[name], bad = cast_or_null(lambda part: part.cast(pa.string()), values)
             if bad is not None and name in wanted.needed:
                 broken |= bad
                 reason = pc.if_else(pa.array(bad), f"column {name}: the value is not text in UTF-8", None)
@@ -244,37 +256,62 @@ class RedisStream:
 
     def _first(self, key: str) -> Sequence[Any]:
         """The offset where reading a key begins. Entries that are already gone count as read."""
-        last, added, length = self._info(key)
-        return [last, added] if self._new_only else ["0-0", added - length]
+        info = self._info(key)
+        return [info.last, info.counted] if self._new_only else ["0-0", info.counted - info.length]
 
     def _target(self, key: str) -> str:
         if key not in self._targets:
-            self._targets[key] = self._info(key)[0]
+            self._targets[key] = self._info(key).last
         return self._targets[key]
 
-    def _check_nothing_lost(self, key: str, at: str, count: int) -> None:
-        """JobError if more entries of a key are gone than were read: then an unread one is among them."""
-        last, added, length = self._info(key)
-        if added - length > count:
+    def _check_same(self, key: str, at: str, count: int, after: int = 0) -> None:
+        """JobError if entries of a key were trimmed or deleted that were not read, or if it is another key: `count`
+        entries were read, up to the id `at`, and at least `after` are there after it."""
+        info = self._info(key)
+        if info.counted - info.length > count:
             raise self._connection.failed(
                 f"entries of {key} after {at} were trimmed or deleted before they were read; trim up to what is"
                 " committed, or start anew without the checkpoint"
             )
-        if _id(last) < _id(at):
+        after = max(after, info.length) if _id(info.first) > _id(at) else after
+        if _id(info.last) < _id(at) or (info.added is not None and count + after > info.added):
             raise self._connection.failed(
-                f"{key} ends at {last}, but was read up to {at}: it is not the stream that it was"
+                f"{key} is not the stream that was read up to {at}: it was deleted and made again, or has lost entries"
+                f" (it ends at {info.last}); give the job a new checkpoint"
             )
 
-    def _info(self, key: str) -> tuple[str, int, int]:
-        """The last id ever given, the number of entries ever added (on old servers: of current entries), and the number
-        of current entries."""
+    def _info(self, key: str) -> KeyInfo:
         try:
             found = self._connection.ask(key, "XINFO", "STREAM", key).value()
         except NoSuchKey:
-            return "0-0", 0, 0
+            return KeyInfo("0-0", "0-0", 0, 0)
         named = dict(zip(found[::2], found[1::2], strict=True))
-        length: int = named[b"length"]
-        return named[b"last-generated-id"].decode(), named.get(b"entries-added", length), length
+        first = named[b"first-entry"]
+        return KeyInfo(
+            "0-0" if first is None else first[0].decode(),
+            named[b"last-generated-id"].decode(),
+            named[b"length"],
+            named.get(b"entries-added"),
+        )
+
+
+@dataclass(frozen=True)
+class KeyInfo:
+    """What the server knows of a key."""
+
+    first: str
+    """The id of the first entry that is there."""
+    last: str
+    """The last id ever given."""
+    length: int
+    """The number of entries that are there."""
+    added: int | None
+    """The number of entries ever added; None on servers that do not count them."""
+
+    @property
+    def counted(self) -> int:
+        """The number of entries ever added, or that are there."""
+        return self.length if self.added is None else self.added
 
 
 class Page:

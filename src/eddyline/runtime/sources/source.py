@@ -8,7 +8,7 @@ so declaring a dead-letter output never changes a result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow as pa
 from eddyline.bound.as_text import as_text
 from eddyline.bound.types import sql_type
 from eddyline.errors import SettingError
-from eddyline.runtime.sources.text import readable_type
+from eddyline.runtime.values.text import readable_type
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,18 @@ class Wanted:
         return Wanted(chosen, tuple(schema.names) if everything else chosen or tuple(schema.names[:1]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Found:
-    """A file as it was found: its path, its name relative to the folder that is read, its size, and the time of its
-    last change (in nanoseconds). A generator of rows is one file without a name."""
+    """A file as it was found: its path, its name relative to the folder that is read, its size, the time of its last
+    change (in nanoseconds), and its number on the disk, 0 if it is not known. A generator of rows is one file without a
+    name."""
 
     path: str = ""
     name: str = ""
     size: int = 0
     changed: int = 0
+    number: int = field(default=0, compare=False)
+    """Not compared: a file that was copied back with its time is the same one."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,8 @@ class Files(Source, Protocol):
     def found(self) -> list[Found]:
         """The files to read now, in the order of their paths."""
 
-    def at(self, name: str, size: int, changed: int) -> Found:
-        """The file of this name, with the size and time with which it was found before."""
+    def at(self, name: str, size: int, changed: int, number: int = 0) -> Found:
+        """The file of this name, with the size, time and number with which it was found before."""
 
     def pieces(self, file: Found, time: str | None = None) -> list[Piece]:
         """The pieces of a file; `time` is the column of event times."""
@@ -138,6 +141,14 @@ class OffsetSource(Source, Protocol):
 
 
 @runtime_checkable
+class KnownById(Protocol):
+    """A source that can tell what it reads from another of the same name."""
+
+    def check_same(self, offset: Any) -> None:
+        """JobError if the offset is of another one: what the job has read was deleted and made again."""
+
+
+@runtime_checkable
 class Blocking(Protocol):
     """A source that may wait for the outside world: if it says so, it is read in a thread."""
 
@@ -165,12 +176,17 @@ class Framed(Protocol):
 
 def check_readable(format_: str, schema: pa.Schema) -> None:
     """SettingError for a column whose values cannot be read from text of a format."""
-    for field in schema:
-        nested = format_ == "json" and pa.types.is_nested(field.type)
-        if not nested and not readable_type(field.type):
-            raise SettingError(
-                f"column {field.name}: a value of type {sql_type(field.type)} cannot be read from {format_}"
-            )
+    for column in schema:
+        if (wrong := _unreadable(column.type, format_ == "json")) is not None:
+            raise SettingError(f"column {column.name}: a value of type {sql_type(wrong)} cannot be read from {format_}")
+
+
+def _unreadable(type_: pa.DataType, nested: bool) -> pa.DataType | None:
+    """The type in a type that cannot be read from text; with `nested` those inside lists, structs and maps."""
+    if nested and pa.types.is_nested(type_):
+        inner = (_unreadable(type_.field(at).type, nested) for at in range(type_.num_fields))
+        return next((wrong for wrong in inner if wrong is not None), None)
+    return None if readable_type(type_) else type_
 
 
 _LINE = 64

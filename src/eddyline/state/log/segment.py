@@ -3,12 +3,13 @@
     EDDYLINE SEGMENT 1\\n | section | section | ... | footer | length, crc32 of the footer (2 x u32) | EDDYEND1
 
 A section is an Arrow IPC stream. It is padded with zeros to begin at a multiple of 64 bytes, the alignment that Arrow
-recommends. The footer is JSON: {"sections": [{"name", "offset", "length", "crc32", "rows"}], "meta": {...}}. There may
-be several sections of one name, with the rows of one range of partition groups each, in the order of these; the footer
-has its "first" and "last" group, by group from the first one on the number of rows ("counts", left out where most
-groups have none), and the range of the times of the rows ("times"). A section whose rows are in any order may have
-"groups": b0, e0, b1, e1, ..., where its rows are of groups b0..e0-1 or b1..e1-1 or so on. A reader gets exactly the
-written data, or a JobError that names the file; it reads the footer and the sections that it is asked for.
+recommends. The footer is JSON: {"sections": [{"name", "offset", "length", "crc32", "rows"}], "meta": {...}, "label"};
+the label says which file this is (state/log/labelled.py). There may be several sections of one name, with the rows of
+one range of partition groups each, in the order of these; the footer has its "first" and "last" group, by group from
+the first one on the number of rows ("counts", left out where most groups have none), and the range of the times of the
+rows ("times"). A section whose rows are in any order may have "groups": b0, e0, b1, e1, ..., where its rows are of
+groups b0..e0-1 or b1..e1-1 or so on. A reader gets exactly the written data, or a JobError that names the file; it
+reads the footer and the sections that it is asked for.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ class Section:
 class _Footer:
     sections: tuple[Section, ...]
     meta: msgspec.Raw
+    label: str = ""
 
 
 class _Parts:
@@ -105,7 +107,7 @@ class _Parts:
         pass
 
 
-def written(parts: Iterable[SegmentPart], meta: object) -> Iterator[bytes | pa.Buffer]:
+def written(parts: Iterable[SegmentPart], meta: object, label: str = "") -> Iterator[bytes | pa.Buffer]:
     """The bytes of a file with these sections. They are the buffers of the batches themselves where possible, and are
     made one section after the other."""
     yield MAGIC
@@ -125,7 +127,7 @@ def written(parts: Iterable[SegmentPart], meta: object) -> Iterator[bytes | pa.B
         index.append({name: value for name, value in vars(entry).items() if value is not None})
         yield from made.given
         offset += made.size
-    footer = as_json({"sections": index, "meta": meta})
+    footer = as_json({"sections": index, "meta": meta, "label": label})
     yield footer
     yield _TAIL.pack(len(footer), zlib.crc32(footer), END)
 
@@ -151,7 +153,7 @@ class Segment:
         if zlib.crc32(footer) != crc:
             raise self._damaged("its index does not match its checksum")
         parsed = of_json(footer, _Footer)
-        self._meta = bytes(parsed.meta)
+        self._meta, self.label = bytes(parsed.meta), parsed.label
         self._index: dict[str, list[Section]] = {}
         for section in parsed.sections:
             self._index.setdefault(section.name, []).append(section)

@@ -3,18 +3,18 @@
 A file appears whole or not at all: it is written under another name and renamed; object stores, which cannot rename,
 show a file only when it is complete. A failed write leaves nothing; a process that dies while it writes leaves at most
 a file with an "unfinished" name. Names are relative, with `/`. Nothing is synced to the disk: files survive the death
-of every process, but a crash of the machine only once the file system has written them.
+of every process, but a crash of the machine only once the file system has written them. Local files and folders are
+for the user alone (state/log/private.py).
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from typing import IO
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -22,7 +22,10 @@ import pyarrow.fs as pafs
 
 from eddyline.errors import JobError, SettingError
 from eddyline.faults import reach
+from eddyline.os_errors import is_full, why
 from eddyline.setting_kinds import size_text
+from eddyline.state.folder_lock import FolderLock, FolderTaken
+from eddyline.state.log.private import FILE, make_folder, make_private, refuse_links
 from eddyline.state.own_folder import is_own
 
 UNFINISHED = ".tmp-"
@@ -41,6 +44,10 @@ def as_name(text: str) -> str:
     return quote(text.lower(), safe="").replace(".", "%2E")
 
 
+class MissingFile(JobError):
+    """A file that is not there."""
+
+
 class Store:
     """A folder of files."""
 
@@ -57,7 +64,7 @@ class Store:
         if self.local and os.path.exists(self._base) and not os.path.isdir(self._base):
             raise SettingError(f"cannot use {root} for a checkpoint: it is a file, not a folder")
         self._renames = self._fs.type_name not in OBJECT_STORES
-        self._held: int | None = None
+        self._lock = FolderLock()
 
     def path(self, name: str) -> str:
         """The full path of a file, for callers that write it themselves."""
@@ -69,28 +76,37 @@ class Store:
         locks."""
         if not self.local:
             return
+        self.refuse_links()
         try:
-            os.makedirs(self._base, exist_ok=True)
+            make_folder(self._base, self._base)
+            self._lock.take(self._base)
         except OSError as error:
-            raise SettingError(f"cannot use {self.root} for a checkpoint: {_why(error)}") from None
-        fd = os.open(self._base, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(fd)
-            if isinstance(error, BlockingIOError):
-                raise JobError(f"the checkpoint {self.root} is in use: only one run may go on with it") from None
-            return
-        self._held = fd
+            raise SettingError(f"cannot use {self.root} for a checkpoint: {why(error)}") from None
+        except FolderTaken as other:
+            raise JobError(
+                f"the checkpoint {self.root} is in use: only one run may go on with it (the other run is {other})"
+            ) from None
+        if self._lock.held:
+            make_private(self._base)
+
+    def refuse_links(self) -> None:
+        """SettingError if a link is in the folder."""
+        if self.local:
+            refuse_links(self._base, f"{self.root} for a checkpoint")
 
     def let_go(self) -> None:
-        """Release the lock of `hold`."""
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
+        """Release the lock of `hold`. Others, such as Spark, may have written files with rights for others."""
+        if self._lock.held:
+            make_private(self._base)
+            self._lock.let_go()
+
+    def make_folder(self, name: str) -> str:
+        """Make a local folder for files that others write; returns its path."""
+        make_folder(self.path(name), self._base)
+        return self.path(name)
 
     def __del__(self) -> None:
-        if getattr(self, "_held", None) is not None:
+        if hasattr(self, "_lock"):
             self.let_go()
 
     def write(self, name: str, *parts: bytes | pa.Buffer) -> None:
@@ -103,9 +119,12 @@ class Store:
         folder, _, last = self.path(name).rpartition("/")
         target = f"{folder}/{UNFINISHED}{uuid.uuid4().hex[:12]}-{last}" if self._renames else self.path(name)
         try:
-            self._fs.create_dir(folder, recursive=True)
+            if self.local:
+                make_folder(folder, self._base)
+            else:
+                self._fs.create_dir(folder, recursive=True)
             reach("store: before a file is written")
-            with self._fs.open_output_stream(target) as stream:
+            with self._created(target) as stream:
                 for part in parts:
                     stream.write(part)
                 size: int = stream.tell()
@@ -120,9 +139,15 @@ class Store:
                     self._fs.delete_file(target)
             if isinstance(error, JobError):
                 raise
-            if self.local and _is_full(error):
+            if self.local and is_full(error):
                 raise JobError(self._full(name)) from error
-            raise JobError(f"cannot write {name} under {self.root}: {_why(error)}") from error
+            raise JobError(f"cannot write {name} under {self.root}: {why(error)}") from error
+
+    def _created(self, path: str) -> IO[bytes] | pa.NativeFile:
+        """A new file to write."""
+        if not self.local:
+            return self._fs.open_output_stream(path)
+        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, FILE), "wb")
 
     def _full(self, name: str) -> str:
         """What to do where the disk has no room for a file."""
@@ -141,11 +166,11 @@ class Store:
         self._fs.move(old, new)
 
     def read(self, name: str) -> pa.Buffer:
-        """A whole file; JobError if it is not there."""
+        """A whole file; MissingFile if it is not there."""
         return self.open(name).read()
 
     def open(self, name: str) -> StoredFile:
-        """A file to read parts of; JobError if it is not there."""
+        """A file to read parts of; MissingFile if it is not there."""
         path = self.path(name)
         open_it = (lambda: pa.memory_map(path)) if self.local else lambda: self._fs.open_input_file(path)
         return StoredFile(f"{name} under {self.root}", open_it, keep=not self.local)
@@ -171,7 +196,7 @@ class Store:
             )
             return found
         except (pa.ArrowException, OSError) as error:
-            raise JobError(f"cannot list {folder} under {self.root}: {_why(error)}") from error
+            raise JobError(f"cannot list {folder} under {self.root}: {why(error)}") from error
 
     def exists(self, name: str) -> bool:
         """Whether there is such a file."""
@@ -185,7 +210,13 @@ class Store:
         except FileNotFoundError:
             pass
         except (pa.ArrowException, OSError) as error:
-            raise JobError(f"cannot delete {name} under {self.root}: {_why(error)}") from error
+            raise JobError(f"cannot delete {name} under {self.root}: {why(error)}") from error
+
+    def clean(self, folder: str, unneeded: Callable[[str], object]) -> None:
+        """Delete the unfinished files of a folder, and the complete ones whose names are `unneeded`."""
+        for name in self.all_names(folder):
+            if name.startswith(UNFINISHED) or unneeded(name):
+                self.delete(f"{folder}/{name}" if folder else name)
 
 
 class StoredFile:
@@ -212,17 +243,7 @@ class StoredFile:
     def _errors(self) -> Iterator[None]:
         try:
             yield
+        except FileNotFoundError as error:
+            raise MissingFile(f"cannot read {self._name}: {why(error)}") from error
         except (pa.ArrowException, OSError) as error:
-            raise JobError(f"cannot read {self._name}: {_why(error)}") from error
-
-
-def _is_full(error: BaseException) -> bool:
-    """Whether the disk, or the share of it that the user may have, is full; Arrow has the number only in its text."""
-    return any(
-        number == getattr(error, "errno", None) or f"[errno {number}]" in str(error)
-        for number in (errno.ENOSPC, errno.EDQUOT)
-    )
-
-
-def _why(error: BaseException) -> str:
-    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise JobError(f"cannot read {self._name}: {why(error)}") from error

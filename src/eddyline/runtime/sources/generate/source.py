@@ -55,7 +55,7 @@ class GenerateSource:
         options.done()
         for settings in (settings for segment in self._segments for settings in (segment.first, segment.last)):
             for field in self.schema:
-                check(field.name, field.type, _of_column(field.name, settings))
+                check(field.name, field.type, self._of_column(field, settings))
         self._pace = Pace(self._segments)
         limits = [] if rows is None else [rows]
         limits += [] if length is None else [self._pace.rows_until(length)]
@@ -82,7 +82,7 @@ class GenerateSource:
         """The generator as one file without a name, with its number of rows as size."""
         return [Found(size=self._rows or 0)]
 
-    def at(self, name: str, size: int, changed: int) -> Found:
+    def at(self, name: str, size: int, changed: int, number: int = 0) -> Found:
         """The same file, as it was found before."""
         return Found(size=size)
 
@@ -111,9 +111,8 @@ class GenerateSource:
         settings = {key: _value(key, options.text(key)) if key in options else value
                     for key, value in _STREAM_SETTINGS.items()}  # fmt: skip
         for field in self.schema:
-            own = defaults(field.type, field.name.lower() == self._time)
-            settings |= {f"{field.name.lower()}.{key}": value for key, value in own.items()}
-        for key, text in options.prefixed([name.lower() for name in self.schema.names]).items():
+            settings |= {f"{field.name.lower()}.{key}": value for key, value in self._defaults(field).items()}
+        for key, text in options.prefixed({name.lower() for name in self.schema.names}).items():
             if key not in settings:
                 column, _, word = key.rpartition(".")
                 hint = did_you_mean(word, [k.rpartition(".")[2] for k in settings if k.rpartition(".")[0] == column])
@@ -123,6 +122,13 @@ class GenerateSource:
                 )
             settings[key] = _value(key, text)
         return settings
+
+    def _defaults(self, field: pa.Field) -> dict[str, Value]:
+        return defaults(field.type, field.name.lower() == self._time)
+
+    def _of_column(self, field: pa.Field, settings: Mapping[str, Value]) -> dict[str, Value]:
+        """The settings of one column."""
+        return {key: settings[f"{field.name.lower()}.{key}"] for key in self._defaults(field)}
 
     def _block(self, block: int, rows: int) -> pa.RecordBatch:
         rng = np.random.Generator(np.random.PCG64([*self._seed, block]))
@@ -151,7 +157,7 @@ class GenerateSource:
             if name == self._time:
                 arrays.append(pc.cast(pa.array(rows.times, pa.timestamp("us")), field.type, safe=False))
                 continue
-            at_start, at_end = (_of_column(name, settings) for settings in (segment.first, segment.last))
+            at_start, at_end = (self._of_column(field, settings) for settings in (segment.first, segment.last))
             arrays.append(make(field.type, at_start, at_end, rows))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -175,12 +181,6 @@ class GenerateSource:
         late = rows.chance(segment.first["late"], segment.last["late"])
         further = np.maximum(disorder, self._lateness) + setting("late_by") * rng.random(len(made))
         return self._start + made - np.where(late, further, back).astype(np.int64)
-
-
-def _of_column(name: str, settings: Mapping[str, Value]) -> dict[str, Value]:
-    """The settings of one column."""
-    own = ((key.rpartition("."), value) for key, value in settings.items())
-    return {word: value for (column, _, word), value in own if column == name.lower()}
 
 
 def _value(key: str, text: str) -> Value:

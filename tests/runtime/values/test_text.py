@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.bound.as_text import as_text
-from eddyline.runtime.sources.text import cast_text
+from eddyline.runtime.values.text import cast_text
 
 _TIME = datetime(2024, 1, 1, 10, 0, 0)
 

@@ -13,9 +13,8 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-Bad = NDArray[np.bool_]
+from eddyline.bound.nested import Result
 
 _DAY = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _CLOCK = r"([01][0-9]|2[0-3])(:[0-5][0-9](:[0-5][0-9](\.[0-9]+)?)?)?"
@@ -36,7 +35,7 @@ def readable_type(type_: pa.DataType) -> bool:
     return is_text(type_) or any(matches(type_) for matches, _ in _SHAPES)
 
 
-def cast_text(values: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad | None]:
+def cast_text(values: pa.Array, type_: pa.DataType) -> Result:
     """Strings as `type_`, NULL where a string cannot be read, and the mask of those rows (None: all could be read).
 
     >>> cast_text(pa.array(["1", "x", None]), pa.int64())[1]
@@ -47,20 +46,20 @@ def cast_text(values: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad | Non
     trimmed = pc.utf8_trim_whitespace(values)
     if pa.types.is_integer(type_):
         trimmed = pc.replace_substring_regex(trimmed, r"^\+([0-9])", r"\1")
+        if pa.types.is_unsigned_integer(type_):
+            trimmed = pc.replace_substring_regex(trimmed, r"^-(0+)$", r"\1")
     convert = _to_timestamp if pa.types.is_timestamp(type_) else pc.cast
     try:
         return convert(trimmed, type_), None
     except pa.ArrowInvalid:
         misshapen = _misshapen(trimmed, type_)
         shaped = pc.if_else(misshapen, pa.scalar(None, pa.string()), trimmed)
-        result, out_of_range = cast_or_null(lambda part: convert(part, type_), shaped, type_)
+        result, out_of_range = cast_or_null(lambda part: convert(part, type_), shaped)
         bad = misshapen.to_numpy(zero_copy_only=False)
         return result, bad if out_of_range is None else bad | out_of_range
 
 
-def cast_or_null(
-    convert: Callable[[pa.Array], pa.Array], values: pa.Array, type_: pa.DataType
-) -> tuple[pa.Array, Bad | None]:
+def cast_or_null(convert: Callable[[pa.Array], pa.Array], values: pa.Array) -> Result:
     """`convert(values)`, NULL in the rows that it refuses, and the mask of those (None: it refused nothing)."""
     try:
         return convert(values), None
@@ -128,14 +127,15 @@ def has_zone(texts: pa.Array) -> bool:
 
 def _to_timestamp(values: pa.Array, type_: pa.DataType) -> pa.Array:
     """Timestamps from ISO 8601, with or without a zone (then UTC) in one column; digits beyond the microsecond are cut
-    off."""
-    naive = pa.timestamp("us")
+    off, of TIMESTAMP_NS those beyond the nanosecond."""
+    unit, digits = ("ns", 9) if type_.unit == "ns" else ("us", 6)
+    naive = pa.timestamp(unit)
     try:
         return pc.cast(pc.cast(values, naive), type_)
     except pa.ArrowInvalid:
-        short = pc.replace_substring_regex(values, r"(\.[0-9]{6})[0-9]+", r"\1")
+        short = pc.replace_substring_regex(values, rf"(\.[0-9]{{{digits}}})[0-9]+", r"\1")
         zoned = pc.match_substring_regex(short, _ZONED)
         nothing = pa.scalar(None, pa.string())
-        with_zone = pc.cast(pc.if_else(zoned, short, nothing), pa.timestamp("us", "UTC"))
+        with_zone = pc.cast(pc.if_else(zoned, short, nothing), pa.timestamp(unit, "UTC"))
         without = pc.cast(pc.if_else(zoned, nothing, short), naive)
         return pc.cast(pc.coalesce(pc.cast(with_zone, naive), without), type_)
