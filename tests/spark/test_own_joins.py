@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import duckdb
@@ -24,7 +25,9 @@ def test_three_streams_within_a_window(spark: SparkSession, tmp_path: Path) -> N
         for part in range(3):
             times = START + (part * 10_000_000 + np.sort(rng.integers(0, 10_000_000, 200))).astype("timedelta64[us]")
             rows = pa.table({"ts": times, "k": rng.integers(0, 40, 200), "v": np.arange(200) + 200 * part})
-            pq.write_table(rows, tmp_path / name / f"{part}.parquet")
+            file = tmp_path / name / f"{part}.parquet"
+            pq.write_table(rows, file)
+            os.utime(file, (1_700_000_000 + part, 1_700_000_000 + part))  # Spark reads the oldest first
     join = OwnJoin(files_of(str(tmp_path)), "a", [("b", "k", "a"), ("c", "k", "a")], window=2)
     seconds, rows_read = run(spark, join, str(tmp_path / "out"), 1)
     assert seconds > 0 and rows_read > 0
