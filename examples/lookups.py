@@ -18,7 +18,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
 import eddyline as el
-from eddyline.testing.postgres import NoPostgres, postgres_server
+from lab.servers.postgres import NoPostgres, postgres_server
 
 SCRIPT = Path(__file__).with_name("lookups.sql").read_text(encoding="utf-8")
 CLICKS, MATCHES = 1200, 900

@@ -24,7 +24,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import eddyline as el
-from eddyline.testing.kafka_broker import kafka_broker
+from lab.servers.kafka_broker import kafka_broker
 
 SCRIPT = Path(__file__).with_name("pipeline.sql").read_text(encoding="utf-8")
 TOPICS = {"orders": "amount", "payments": "method", "shipments": "carrier"}

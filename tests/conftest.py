@@ -18,8 +18,8 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 import eddyline.testing.quiet_exit  # noqa: F401
-from eddyline.testing import SHORT_LIVED
-from eddyline.testing.kafka_broker import KafkaBroker, NoKafka, kafka_broker
+from lab import SHORT_LIVED
+from lab.servers.kafka_broker import KafkaBroker, NoKafka, kafka_broker
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
 os.environ.pop("CI", None)  # with it pytest compares lists line by line, which for 10,000 rows takes hours
@@ -31,7 +31,7 @@ OWN_SPARK = tuple(f"{SPARK}test_{name}.py" for name in ("leftovers", "local_clus
 """Tests whose jobs are processes of their own, and need no session."""
 KAFKA = "kafka"
 """In the names of files with tests that need a broker."""
-FIRST = (SPARK, "tests/testing/", "tests/migration/")
+FIRST = (SPARK, "tests/lab/fuzz/", "tests/lab/chaos/", "tests/migration/")
 """Folders whose tests take longest. They begin first, so that at the end no process waits for another."""
 
 

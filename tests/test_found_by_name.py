@@ -8,7 +8,13 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "eddyline"
-NAMES = [str(path.relative_to(SOURCE)) for path in sorted(SOURCE.rglob("*.py")) if not path.stem.startswith("__")]
+LAB = TESTS.parent / "lab"
+FILES = [*sorted(SOURCE.rglob("*.py")), *sorted(LAB.rglob("*.py"))]
+NAMES = [
+    str(path.relative_to(LAB.parent if path.is_relative_to(LAB) else SOURCE))
+    for path in FILES
+    if not path.stem.startswith("__")
+]
 
 
 def table() -> list[tuple[list[str], list[str]]]:

@@ -18,8 +18,6 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "eddyline"
 LAYERS = (
     ("cli",),
-    ("experiments",),
-    ("benchmarks",),
     ("testing",),
     ("api",),
     ("dashboard",),
@@ -42,7 +40,7 @@ LAYERS = (
     ("printable",),
 )
 """From the top; names on one line have the same height."""
-BESIDE_THE_PRODUCT = ("experiments", "benchmarks", "testing")
+BESIDE_THE_PRODUCT = ("testing",)
 """Layers whose names of types are their own affair."""
 HEIGHT = {name: -height for height, names in enumerate(LAYERS) for name in names}
 MODULES = {".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path for path in SOURCE.rglob("*.py")}
@@ -112,6 +110,7 @@ def test_imports_point_downwards(layer: str) -> None:
             continue
         for line, imported in imports(name):
             place = f"{MODULES[name]}:{line}"
+            assert imported.split(".")[0] not in ("lab", "tests"), f"{place}: the package does not know the laboratory"
             if imported.split(".")[0] == "pyspark":
                 assert layer == "spark", f"{place}: only spark/ imports pyspark"
             other = layer_of(imported)

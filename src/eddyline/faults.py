@@ -1,7 +1,7 @@
 """Fault points: places where a test may make something go wrong.
 
 `reach("name")` does nothing unless a test has injected a fault. Tests find the names by reading the code (see
-testing/fault_points.py), so they notice a point that no test visits.
+lab/fuzz/fault_points.py), so they notice a point that no test visits.
 """
 
 from __future__ import annotations

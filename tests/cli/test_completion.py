@@ -33,17 +33,15 @@ def script(in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 
 def test_bash_completes(script: Path) -> None:
-    """Commands, options, files, folders, names of benchmarks and experiments, settings, engines."""
+    """Commands, options, files, folders, settings, engines."""
     expected = {
-        "eddyline exp": {"explain", "experiment"},
+        "eddyline exp": {"explain"},
         "eddyline run jo": {"jobs.sql", "jobs.d"},
         "eddyline run jobs.sql --checkpoint jo": {"jobs.d"},
         "eddyline run jobs.sql --eng": {"--engine"},
         "eddyline run jobs.sql --engine .": {"spark", "local"},
         "eddyline run jobs.sql --set batch_": {"batch_rows=", "batch_seconds="},
         "eddyline run --set seed=1 --set arena": {"arena_dir=", "arena_limit="},
-        "eddyline bench cat": {"catch-up"},
-        "eddyline experiment teddies-": {"teddies-6", "teddies-7", "teddies-8"},
         "eddyline completion .": {"bash", "zsh", "fish"},
         "eddyline doctor --j": {"--json"},
     }
@@ -58,7 +56,7 @@ def test_bash_completes(script: Path) -> None:
 def test_other_shells(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
     said = capsys.readouterr().out
-    assert all(word in said for word in ("eddyline", "arena_limit=", "catch-up", "teddies-8", "prefer-from"))
+    assert all(word in said for word in ("eddyline", "arena_limit=", "prefer-from"))
 
 
 def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

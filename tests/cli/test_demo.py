@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from eddyline.benchmarks.demo import contradictions
 from eddyline.cli import demo_job
 from eddyline.cli.demo import _TwoSides
 from eddyline.cli.demo_job import KEYS, LEAST_ROWS, RATE, START, STREAMS, batch_rows, phases, script
@@ -31,6 +30,7 @@ from eddyline.runtime.reporting.summary import Progress
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner, Runner
 from eddyline.settings import Settings
+from lab.bench.demo import contradictions
 
 PNG = b"\x89PNG"
 

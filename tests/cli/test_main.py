@@ -15,8 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import eddyline
-from eddyline import benchmarks
-from eddyline.benchmarks import Result
 from eddyline.cli.main import main
 from eddyline.extras import install
 
@@ -99,8 +97,6 @@ def test_explain(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (["run", "job.sql", "--udf", "leaves.py"], 2, "eddyline: --udf leaves.py: SystemExit: 7\n"),
         (["run", "job.sql", "--udf", "./fails"], 2, "eddyline: --udf ./fails: ValueError: two lines\n"),
-        (["experiment", "fig7"], 2, "eddyline: there is no experiment 'fig7'; there is "),
-        (["bench", "nothing"], 2, "eddyline: there is no benchmark 'nothing'; there is core, memory"),
     ],
 )
 def test_refusals(
@@ -327,25 +323,6 @@ def test_spark_is_the_default_and_needs_java_and_pyspark(
     assert (done.returncode, done.stdout) == (2, "")
     *_, said = done.stderr.splitlines()
     assert said == "eddyline: Spark's JVM did not start; above is what it said (see JAVA_HOME and --conf)"
-
-
-def test_bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    results = [Result("three-way", "rows/s", 2e6, "1/s", 1e6, True), Result("star", "rows/s", 5.5, "1/s")]
-    monkeypatch.setitem(benchmarks.BENCHMARKS, "core", lambda: results)
-    assert main(["bench", "core"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "case       metric      value  unit        bar  ok",
-        "three-way  rows/s  2,000,000  1/s   1,000,000  yes",
-        "star       rows/s        5.5  1/s",
-    ]
-    assert main(["bench", "core", "--json"]) == 0
-    first = {"case": "three-way", "metric": "rows/s", "value": 2e6, "unit": "1/s", "bar": 1e6, "ok": True}
-    assert json.loads(capsys.readouterr().out) == {"name": "core", "results": [first, results[1].as_dict()]}
-    monkeypatch.setitem(benchmarks.BENCHMARKS, "core", lambda: [Result("x", "y", 1, "", 2, False)])
-    assert main(["bench", "core"]) == 1
-    capsys.readouterr()
-    assert main(["bench"]) == 0
-    assert capsys.readouterr().out.splitlines() == list(benchmarks.BENCHMARKS)
 
 
 def _eddyline(

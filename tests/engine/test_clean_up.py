@@ -17,7 +17,7 @@ from eddyline.protocol.attach import close, open_slot
 from eddyline.protocol.ledger import Moves
 from eddyline.settings import Settings
 from eddyline.spill.generations import Generations
-from eddyline.testing.trees import random_tree
+from lab.fuzz.trees import random_tree
 from tests.support.jobs import Row, batch_of, bound, schema
 from tests.support.plan_world import GROUPED, QUERIES, TABLE, TABLE_ROWS, columns, options, planned, query, ready
 from tests.support.regions import check_regions

@@ -13,10 +13,10 @@ from eddyline.bound.model import AccessMethod
 from eddyline.engine.batch import BatchEngine
 from eddyline.engine.competing import MethodPace
 from eddyline.engine.tuning import DEFAULT
-from eddyline.experiments.timed_lookups import Clock, Outage, Server, Speed
-from eddyline.experiments.timed_run import TimedJob, TimedRun, timed_job
 from eddyline.settings import Settings
-from eddyline.testing.simulated_lookups import SimulatedLookups
+from lab.experiments.timed_lookups import Clock, Outage, Server, Speed
+from lab.experiments.timed_run import TimedJob, TimedRun, timed_job
+from lab.fuzz.simulated_lookups import SimulatedLookups
 from tests.support.asked import AskedJob, asked
 from tests.support.jobs import batch_of, bound, schema, tuples
 

@@ -16,7 +16,7 @@ from eddyline.plan.spill_axis import SpillAxis
 from eddyline.plan.tree import mjoin, parse_tree
 from eddyline.protocol.attach import close, open_slot
 from eddyline.settings import Settings
-from eddyline.testing.trees import random_tree
+from lab.fuzz.trees import random_tree
 from tests.support.jobs import batch_of, bound, schema
 from tests.support.plan_world import QUERIES, TABLE, TABLE_ROWS, columns, options, planned, query, ready
 from tests.support.regions import check_regions

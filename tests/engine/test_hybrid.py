@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eddyline.engine.hybrid import Hybrid, HybridTurn
 from eddyline.engine.tuning import ENGINE
-from eddyline.experiments.timed_lookups import Clock
+from lab.experiments.timed_lookups import Clock
 
 
 class _Table:

@@ -27,11 +27,11 @@ from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import Settings
 from eddyline.state import view
 from eddyline.state.builds import Builds
-from eddyline.testing.fuzz import case_seed
-from eddyline.testing.generate import generate
 from eddyline.testing.oracle import Oracle
-from eddyline.testing.run import check
-from eddyline.testing.trees import random_tree
+from lab.fuzz.generate import generate
+from lab.fuzz.main import case_seed
+from lab.fuzz.run import check
+from lab.fuzz.trees import random_tree
 from tests.support.jobs import Job, Row, batch_of, bound, schema, tuples
 from tests.support.plan_world import (
     COLUMNS,

@@ -11,7 +11,7 @@ from eddyline.engine import batch as engine
 from eddyline.plan.partition import PartitionEstimate, Partitioning, choices
 from eddyline.plan.plan import Plan
 from eddyline.settings import Settings
-from eddyline.testing.outcome import counted
+from lab.fuzz.outcome import counted
 from tests.support.jobs import Job, Row
 
 W = "[RANGE 12 MICROSECONDS]"

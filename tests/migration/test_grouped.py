@@ -18,7 +18,7 @@ from eddyline.plan.explain import explain
 from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.settings import Settings
-from eddyline.testing.eager import eager
+from lab.fuzz.eager import eager
 from tests.support.jobs import Job, Row, bound
 from tests.support.plan_world import S, change_from_process_to_process, options, planned, query, ready
 from tests.support.regions import check_regions

@@ -19,8 +19,8 @@ from eddyline.plan.tree import mjoin, parse_tree, shape
 from eddyline.protocol.attach import close, open_slot
 from eddyline.routing.meta_queue import MetaQueue
 from eddyline.routing.scope import whole
-from eddyline.testing.eager import eager
-from eddyline.testing.trees import random_tree
+from lab.fuzz.eager import eager
+from lab.fuzz.trees import random_tree
 from tests.support.jobs import Row
 from tests.support.plan_world import LATENESS, QUERIES, options, planned, query, ready
 from tests.support.regions import check_regions

@@ -16,7 +16,7 @@ from eddyline.migration.boxes import Box, boxes
 from eddyline.plan.steps import Probe, Select
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.routing.eddy import Eddy
-from eddyline.testing.eager import eager
+from lab.fuzz.eager import eager
 from tests.support.jobs import Row
 from tests.support.plan_world import change_from_process_to_process, options, planned, query
 from tests.support.regions import check_regions

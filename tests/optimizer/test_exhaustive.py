@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.optimizer.best_ordering import best_ordering
-from eddyline.optimizer.brute_force import all_trees, least_orders
 from eddyline.optimizer.exhaustive import exhaustive, partitions
 from eddyline.optimizer.plans import Cost, ResourceLimits
 from eddyline.optimizer.pricing import Pricing
+from lab.bench.brute_force import all_trees, least_orders
 from tests.support.drawn import SEEDS, base, model
 from tests.support.properties import examples
 

@@ -16,7 +16,7 @@ from eddyline.optimizer.migration_costs import PlanChange, moving_state, paralle
 from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.workload import JoinEdge, Selection, SourceLoad, Workload
 from eddyline.plan.tree import Tree, mjoin
-from eddyline.testing.trees import random_tree
+from lab.fuzz.trees import random_tree
 from tests.support.drawn import SEEDS, model
 from tests.support.properties import examples
 

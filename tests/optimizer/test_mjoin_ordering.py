@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.optimizer.best_ordering import best_ordering
-from eddyline.optimizer.brute_force import least_order, least_orders
 from eddyline.optimizer.cost_model import HASH, CostModel
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.exhaustive import exhaustive
@@ -17,6 +16,7 @@ from eddyline.optimizer.mjoin_ordering import mjoin_ordering
 from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.workload import JoinEdge, SourceLoad, Workload
 from eddyline.plan.tree import Tree
+from lab.bench.brute_force import least_order, least_orders
 from tests.support.drawn import SEEDS, base, model
 from tests.support.properties import examples
 

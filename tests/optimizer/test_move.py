@@ -18,7 +18,7 @@ from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.shapes import shape_of
 from eddyline.optimizer.workload import JoinEdge, SourceLoad, Workload
 from eddyline.plan.tree import Tree, mjoin, parse_tree
-from eddyline.testing.trees import random_tree
+from lab.fuzz.trees import random_tree
 from tests.support.drawn import SEEDS
 from tests.support.properties import examples
 

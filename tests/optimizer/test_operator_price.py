@@ -19,7 +19,7 @@ from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.shapes import shape_of
 from eddyline.optimizer.workload import GroupingLoad, JoinEdge, Selection, SourceLoad, Workload
 from eddyline.plan.tree import Tree
-from eddyline.testing.trees import random_tree
+from lab.fuzz.trees import random_tree
 from tests.support.drawn import SEEDS, model
 from tests.support.properties import examples
 

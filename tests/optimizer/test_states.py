@@ -8,7 +8,6 @@ from math import inf, isclose
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eddyline.optimizer.brute_force import least_binary_memory
 from eddyline.optimizer.min_state import contracted, min_state
 from eddyline.optimizer.plans import ResourceLimits
 from eddyline.optimizer.pricing import Pricing
@@ -18,6 +17,7 @@ from eddyline.optimizer.state_removal import state_removal
 from eddyline.optimizer.state_selection import merged, state_selection
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.tree import Tree
+from lab.bench.brute_force import least_binary_memory
 from tests.support.drawn import SEEDS, model
 from tests.support.properties import examples
 

@@ -8,7 +8,6 @@ from random import Random
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eddyline.optimizer import draw
 from eddyline.optimizer.best_ordering import best_ordering
 from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.costs import DEFAULTS
@@ -20,6 +19,7 @@ from eddyline.optimizer.strategies import bjtree_init, mjoin_init
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.tree import mjoin
 from eddyline.testing.clock import ManualClock
+from lab.experiments import draw
 from tests.support.drawn import SEEDS, model
 from tests.support.properties import examples
 

@@ -16,7 +16,7 @@ from eddyline.plan.explain import text
 from eddyline.plan.plan import Plan, Signature
 from eddyline.plan.steps import KeyAccess, ListAccess, Probe, RangeAccess, Select, Step
 from eddyline.plan.tree import Tree, parse_tree
-from eddyline.testing.trees import random_tree
+from lab.fuzz.trees import random_tree
 from tests.support.jobs import bound
 
 

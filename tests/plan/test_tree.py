@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eddyline.errors import SettingError
 from eddyline.plan.tree import Tree, mjoin, parse_tree, passed, shape, span_of, weighted
-from eddyline.testing.trees import random_tree
+from lab.fuzz.trees import random_tree
 from tests.support.properties import examples
 
 ABC = ["a", "b", "c"]

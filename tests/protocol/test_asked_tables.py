@@ -20,10 +20,10 @@ from eddyline.protocol.home import checkpoint_at
 from eddyline.settings import Settings
 from eddyline.testing.case import Batch, Case, FromPart, SelectParts, StreamDecl
 from eddyline.testing.oracle import Oracle
-from eddyline.testing.outcome import CaseOutcome
-from eddyline.testing.run import bound, expected_of, wrong
-from eddyline.testing.simulated_lookups import SimulatedLookups
-from eddyline.testing.simulation import Crash, Simulation
+from lab.fuzz.outcome import CaseOutcome
+from lab.fuzz.run import bound, expected_of, wrong
+from lab.fuzz.simulated_lookups import SimulatedLookups
+from lab.fuzz.simulation import Crash, Simulation
 from tests.support.asked import Held, asked
 
 _ROWS = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64()), ("v", pa.int64())])

@@ -32,12 +32,12 @@ from eddyline.protocol.attach import close, fingerprint, open_slot, save
 from eddyline.settings import Settings
 from eddyline.state.log.sealed import sealed, unsealed
 from eddyline.testing.compare import difference
-from eddyline.testing.eager import eager
-from eddyline.testing.fuzz import case_seed
-from eddyline.testing.generate import generate
 from eddyline.testing.oracle import Oracle
-from eddyline.testing.run import bound as bound_case
-from eddyline.testing.run import expected_of
+from lab.fuzz.eager import eager
+from lab.fuzz.generate import generate
+from lab.fuzz.main import case_seed
+from lab.fuzz.run import bound as bound_case
+from lab.fuzz.run import expected_of
 from tests.support.jobs import TIME, Row, batch_of, bound
 from tests.support.properties import examples
 from tests.support.slot_steps import Step, run, steps_of, with_tables

@@ -21,7 +21,7 @@ from eddyline.protocol.record import Record
 from eddyline.spill.generations import Generations
 from eddyline.state.tuning import DEFAULT
 from eddyline.testing.clock import ManualClock
-from eddyline.testing.simulation import leftovers
+from lab.fuzz.simulation import leftovers
 from tests.support.durable_world import World
 
 MERGED = DEFAULT.merged_files

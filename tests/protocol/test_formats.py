@@ -17,7 +17,7 @@ from eddyline.protocol.commit import Commit
 from eddyline.protocol.log import LogMeta
 from eddyline.protocol.small_files import SmallMeta
 from eddyline.state.log.sealed import sealed, unsealed
-from eddyline.testing.simulation import MemorySink
+from lab.fuzz.simulation import MemorySink
 from tests.support.durable_world import Row, World
 
 RECORDED = {7: "fe6ce0ba6b7e8b5f"}

@@ -10,8 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.benchmarks.stepped_job import SteppedJob
-from eddyline.benchmarks.streams import query_over
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.plan.spill_axis import spill_axis
 from eddyline.protocol.ledger import Moves
@@ -19,6 +17,8 @@ from eddyline.protocol.slot_log import EPOCH, SlotLog
 from eddyline.settings import Settings
 from eddyline.state.log.segment import Section, Segment, SegmentPart, written
 from eddyline.state.tuning import StateTuning
+from lab.bench.stepped_job import SteppedJob
+from lab.bench.streams import query_over
 from tests.support.durable_world import Row, World
 from tests.support.spilling import group_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from eddyline.engine.tuning import DEFAULT
 from eddyline.protocol.ledger import Moves
-from eddyline.testing.simulation import MemorySink
+from lab.fuzz.simulation import MemorySink
 from tests.support.durable_world import Row, World
 from tests.support.spilling import group_of
 

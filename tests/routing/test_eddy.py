@@ -12,7 +12,7 @@ from eddyline.bound.udf import udf
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.kernels import values as kernels
 from eddyline.settings import Settings
-from eddyline.testing.eager import eager
+from lab.fuzz.eager import eager
 from tests.support.jobs import Job, Row
 
 QUERIES = {

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient
 from eddyline.errors import SettingError
 from eddyline.runtime.kafka_client import KafkaServers
 from eddyline.runtime.options import Options
-from eddyline.testing.kafka_broker import PASSWORD, USER, KafkaBroker
+from lab.servers.kafka_broker import PASSWORD, USER, KafkaBroker
 
 _SASL = {"servers": "h:1", "security": "sasl_plaintext", "sasl_user": USER, "sasl_password_env": "SESAME"}
 

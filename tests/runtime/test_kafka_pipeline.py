@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from eddyline.testing.kafka_broker import KafkaBroker
+from lab.servers.kafka_broker import KafkaBroker
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import duckdb
 from pyspark.sql import SparkSession
 
-from eddyline.benchmarks.peers.cells import checksum, write
-from eddyline.benchmarks.peers.queries import QUERIES
-from eddyline.benchmarks.peers.sql import condition, duckdb_select, name_of
-from eddyline.spark.chained_joins import ChainedJoins, run
+from lab.peers.cells import checksum, write
+from lab.peers.chained_joins import ChainedJoins, run
+from lab.peers.queries import QUERIES
+from lab.peers.sql import condition, duckdb_select, name_of
 
 
 def test_keys_of_different_names_filters_and_conditions(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 
 from eddyline.errors import JobError
 from eddyline.faults import inject
-from eddyline.testing.kafka_broker import KafkaBroker, NoKafka, connector_jars
+from lab.servers.kafka_broker import KafkaBroker, NoKafka, connector_jars
 from tests.conftest import Ran
 
 START = datetime(2026, 1, 1)

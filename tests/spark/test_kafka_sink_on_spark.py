@@ -11,7 +11,7 @@ import pytest
 
 from eddyline import faults
 from eddyline.errors import JobError
-from eddyline.testing.kafka_broker import KafkaBroker
+from lab.servers.kafka_broker import KafkaBroker
 from tests.conftest import Ran
 from tests.support.kafka_topics import committed
 

@@ -1,4 +1,4 @@
-"""The next start deletes the files of a killed job without a checkpoint. `testing/leftovers.py` tests it with many
+"""The next start deletes the files of a killed job without a checkpoint. `lab/chaos/leftovers.py` tests it with many
 jobs."""
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from eddyline.testing.chaos_jobs import make_job
-from eddyline.testing.chaos_kill import Kill
-from eddyline.testing.chaos_run import ChaosRun
-from eddyline.testing.leftovers import APPEARS, left
+from lab.chaos.jobs import make_job
+from lab.chaos.kill import Kill
+from lab.chaos.leftovers import APPEARS, left
+from lab.chaos.run import ChaosRun
 
 
 @pytest.mark.long

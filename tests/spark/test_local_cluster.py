@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from eddyline.testing.chaos_jobs import ChaosJob, make_job, verify
-from eddyline.testing.chaos_kill import Kill
-from eddyline.testing.chaos_run import ChaosRun, processes
+from lab.chaos.jobs import ChaosJob, make_job, verify
+from lab.chaos.kill import Kill
+from lab.chaos.run import ChaosRun, processes
 
 
 def _arenas(job: ChaosJob) -> list[Path]:

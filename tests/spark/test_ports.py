@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from eddyline.testing.chaos_run import processes
+from lab.chaos.run import processes
 from tests.conftest import Ran
 
 LOOPBACK = {"127.0.0.1", "::ffff:127.0.0.1", "::1"}

@@ -25,7 +25,7 @@ from eddyline.runtime.running.memory_share import FOLDER_SHARE, SHARE, usable_me
 from eddyline.setting_kinds import size_text
 from eddyline.spark.runner import STARTS, SparkRunner
 from eddyline.state.own_folder import host_memory
-from eddyline.testing.spark_cases import MODULES
+from lab.fuzz.spark_cases import MODULES
 from tests.conftest import Ran, at
 from tests.support.spilling import group_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from eddyline.testing.spark_cases import Everywhere
+from lab.fuzz.spark_cases import Everywhere
 
 SEED = 11
 

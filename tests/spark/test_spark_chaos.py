@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eddyline.testing.chaos import Chaos
+from lab.chaos.main import Chaos
 
 
 @pytest.mark.long

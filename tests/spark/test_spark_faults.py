@@ -23,9 +23,9 @@ from eddyline.runtime.running.job import GivenInput, prepare
 from eddyline.settings import from_mapping
 from eddyline.spark.frames import FrameSource
 from eddyline.spark.runner import SparkRunner
-from eddyline.testing.fault_points import fault_points
-from eddyline.testing.simulation import leftovers
-from eddyline.testing.strikes import left, module, points_reached, strike
+from lab.chaos.strikes import left, module, points_reached, strike
+from lab.fuzz.fault_points import fault_points
+from lab.fuzz.simulation import leftovers
 
 POINTS = sorted(name for name, place in fault_points().items() if place.startswith("spark/"))
 ELSEWHERE = ("after publish", "after commit")

@@ -12,7 +12,7 @@ import pytest
 
 from eddyline import faults
 from eddyline.errors import JobError
-from eddyline.testing.postgres import NoPostgres, binaries, postgres_server
+from lab.servers.postgres import NoPostgres, binaries, postgres_server
 from tests.conftest import Ran
 
 

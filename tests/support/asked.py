@@ -11,7 +11,7 @@ from eddyline.engine.answers import Failure
 from eddyline.engine.batch import BatchEngine
 from eddyline.engine.lookups import Answer, AnswersKept, Request
 from eddyline.settings import Settings
-from eddyline.testing.simulated_lookups import SimulatedLookups
+from lab.fuzz.simulated_lookups import SimulatedLookups
 from tests.support.jobs import Columns, Row, batch_of, bound, schema, tuples
 
 Methods = Mapping[str, Sequence[tuple[str, ...]]]

@@ -6,9 +6,9 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from eddyline.optimizer import draw
 from eddyline.optimizer.cost_model import CostModel
 from eddyline.optimizer.costs import DEFAULTS
+from lab.experiments import draw
 
 SEEDS = st.integers(0, 2**32)
 GRAPHS = {"tree": draw.tree_edges, "star": draw.star_edges, "any": draw.any_edges}

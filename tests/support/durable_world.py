@@ -25,8 +25,8 @@ from eddyline.protocol.parcel import Parcel
 from eddyline.protocol.turn import Turn, put_together, take_turn
 from eddyline.settings import Settings
 from eddyline.testing.case import Case, FromPart, SelectParts, StreamDecl
-from eddyline.testing.run import bound
-from eddyline.testing.simulation import MemorySink
+from lab.fuzz.run import bound
+from lab.fuzz.simulation import MemorySink
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64())])
 Row = tuple[int | None, int | None]

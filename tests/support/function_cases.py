@@ -14,7 +14,7 @@ from eddyline.bound import functions
 from eddyline.bound import types as t
 from eddyline.bound.expr import Expr, columns_of
 from eddyline.bound.types import TypeMismatch
-from eddyline.testing.edge_values import EDGES, LISTED, NESTED
+from lab.fuzz.edge_values import EDGES, LISTED, NESTED
 from tests.support.grid import Case, col, lit, table
 
 FULL = "EDDYLINE_FULL" in os.environ

@@ -14,7 +14,7 @@ from eddyline.bound import types as t
 from eddyline.bound.evaluate import ErrorCount, evaluate
 from eddyline.bound.expr import Call, Expr, Literal, SourceColumn
 from eddyline.bound.functions import call, cast
-from eddyline.testing.edge_values import EDGES
+from lab.fuzz.edge_values import EDGES
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from eddyline.testing.kafka_broker import KafkaBroker
+from lab.servers.kafka_broker import KafkaBroker
 
 
 def messages(kafka: KafkaBroker, topic: str, isolation: str = "read_committed") -> list[Message]:

@@ -16,8 +16,8 @@ from eddyline.engine.slot import Slot
 from eddyline.plan.tree import Tree
 from eddyline.protocol.attach import close, open_slot
 from eddyline.settings import Settings
-from eddyline.testing.eager import eager
-from eddyline.testing.trees import random_tree
+from lab.fuzz.eager import eager
+from lab.fuzz.trees import random_tree
 from tests.support.jobs import Row, batch_of, bound, schema
 from tests.support.regions import check_regions
 from tests.support.slot_steps import Step, reopened, run, run_again, steps_of, with_tables

@@ -32,7 +32,7 @@ from eddyline.runtime.options import Options
 from eddyline.runtime.sources.avro_values import avro_values
 from eddyline.runtime.sources.beside import Beside
 from eddyline.runtime.sources.source import Wanted
-from eddyline.testing.value_law import BAD, held_in
+from lab.fuzz.value_law import BAD, held_in
 from tests.support.access import NO_KEYS, all_answers, declared
 
 Found = dict[int, Any]

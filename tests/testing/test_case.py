@@ -11,15 +11,16 @@ import pytest
 from eddyline.cql.script import parse
 from eddyline.engine.batch import BatchEngine
 from eddyline.settings import Settings
-from eddyline.testing import clock, eager, reproduce, sources, timeline
+from eddyline.testing import clock, sources
 from eddyline.testing.case import Case
 from eddyline.testing.clock import ManualClock
 from eddyline.testing.compare import difference
-from eddyline.testing.fuzz import FuzzReport, case_seed, naive_of_checkout
-from eddyline.testing.generate import generate
 from eddyline.testing.oracle import Oracle
-from eddyline.testing.run import bound, expected_of, run
-from eddyline.testing.shrink import shrink
+from lab.fuzz import eager, reproduce, timeline
+from lab.fuzz.generate import generate
+from lab.fuzz.main import FuzzReport, case_seed, naive_of_checkout
+from lab.fuzz.run import bound, expected_of, run
+from lab.fuzz.shrink import shrink
 
 
 def rebuilt(case: Case) -> Case:

@@ -32,18 +32,13 @@ def command(options: argparse.Namespace) -> int:
 
 def completed(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """The parser, whose arguments know what they are completed to."""
-    from eddyline.benchmarks import BENCHMARKS
-    from eddyline.experiments import EXPERIMENTS
-
     values = {
-        "name bench": list(BENCHMARKS),
-        "name experiment": [*EXPERIMENTS, "all"],
         "settings": [f"{setting.key}=" for setting in TABLE],
         "engine": ["spark", "local"],
     }
-    for command, of_command in _commands(parser):
+    for of_command in _commands(parser):
         for action in of_command._actions:
-            known = values.get(f"{action.dest} {command}") or values.get(action.dest)
+            known = values.get(action.dest)
             if action.dest in _FILES:
                 action.complete = shtab.FILE  # type: ignore[attr-defined]
             elif action.dest in _FOLDERS:
@@ -53,6 +48,6 @@ def completed(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     return parser
 
 
-def _commands(parser: argparse.ArgumentParser) -> list[tuple[str, argparse.ArgumentParser]]:
+def _commands(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
     found = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    return [pair for action in found for pair in action.choices.items()]
+    return [of_command for action in found for of_command in action.choices.values()]

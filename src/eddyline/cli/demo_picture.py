@@ -7,8 +7,9 @@ from pathlib import Path
 from eddyline.cli.demo_job import STREAMS, WATCHED, phases
 from eddyline.cli.demo_sides import Side
 from eddyline.errors import JobError
-from eddyline.experiments.chart import MISSING
+from eddyline.extras import install
 
+MISSING = f"a PNG needs matplotlib, which is not installed: {install('plots')}"
 _INCHES, _DOTS = (9.0, 5.6), 100
 
 

@@ -23,11 +23,17 @@ BEGAN = time.perf_counter()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status. Without `arguments` it takes those of the process, and handles its
     signals."""
-    if arguments is None:
+    return guarded(lambda: _run(arguments), of_process=arguments is None)
+
+
+def guarded(command: Callable[[], int], of_process: bool = True) -> int:
+    """Run a command and return its exit status; an error becomes one line. The command of the process handles its
+    signals."""
+    if of_process:
         end_at_once()
         _look_in_no_folder()
     fill_in()
-    status = _run(arguments)
+    status = _caught(command)
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -51,17 +57,22 @@ def _look_in_no_folder() -> None:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    """Run the command; errors are printed and become the exit status."""
     from importlib import import_module
 
     from eddyline.cli.parser import parser_of_commands
     from eddyline.cli.watching import spelt_out
+
+    options = parser_of_commands().parse_args(spelt_out(sys.argv[1:] if arguments is None else arguments))
+    command: Callable[..., int] = import_module(f"eddyline.cli.{options.command}").command
+    return command(options)
+
+
+def _caught(command: Callable[[], int]) -> int:
+    """Run the command; errors are printed and become the exit status."""
     from eddyline.errors import InternalError, JobError, ScriptError, SettingError
 
     try:
-        options = parser_of_commands().parse_args(spelt_out(sys.argv[1:] if arguments is None else arguments))
-        command: Callable[..., int] = import_module(f"eddyline.cli.{options.command}").command
-        return command(options)
+        return command()
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else 2
     except KeyboardInterrupt:

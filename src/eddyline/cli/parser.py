@@ -59,27 +59,6 @@ def parser_of_commands() -> argparse.ArgumentParser:
     demo.add_argument("--record", metavar="FILE", help="record the adaptive run, for `why` and `replay`")
     demo.add_argument("--json", action="store_true", help="print a summary as a JSON object, on the last line")
 
-    bench = commands.add_parser("bench", help="run a benchmark; without a name: list them")
-    bench.add_argument("name", nargs="?", metavar="NAME")
-    bench.add_argument("--json", action="store_true", help="print {name, results} as JSON")
-    bench.add_argument("--part", metavar="PART", help="only this part of the benchmark, if it has parts")
-    bench.add_argument("--seed", type=int, metavar="N", help="seed of what is drawn at random (default: a fresh one)")
-    bench.add_argument("--seeds", type=int, metavar="N", help="how many seeds, from --seed on")
-    bench.add_argument("--against", metavar="CHECKOUT", help="another checkout to compare with (core, batches)")
-    bench.add_argument("--minutes", type=float, metavar="N", help="how long it runs (kafka-lag; default 20)")
-    bench.add_argument("--query", metavar="NAME,...", help="only these queries (peers)")
-    bench.add_argument("--peer", metavar="NAME,...", help="only these peers (peers)")
-    bench.add_argument("--rows", type=int, metavar="N", help="rows of all streams of a query (peers)")
-    bench.add_argument("--rounds", type=int, metavar="N", help="how often each side runs (peers, batches)")
-    bench.add_argument("--runs", type=int, metavar="N", help="how often the demo runs (demo; default 20)")
-    bench.add_argument("--quick", action="store_true", default=None, help="fewer rows, one round (peers)")
-    bench.add_argument("--out", metavar="DIR", help="where CSV and PNG go (kafka-lag: here, peers: peers-out)")
-
-    experiment = commands.add_parser("experiment", help="measure a figure of a paper again; without a name: list them")
-    experiment.add_argument("name", nargs="?", metavar="NAME", help="one of the list, or all")
-    experiment.add_argument("--out", default="experiments-out", metavar="DIR", help="for CSV and PNG (%(default)s)")
-    experiment.add_argument("--quick", action="store_true", help="a small version: shorter runs, fewer points")
-
     why = commands.add_parser(
         "why",
         help="say what changed in a recorded run, and why",

@@ -3,7 +3,7 @@
 Between a commit and the next batch, a slot asks its plan source whether to change the plan; after every batch it
 reports the work of the plan. The plan source only reads: the executor changes the plan. There are three plan sources:
 the planner with the optimizer (planner.py), a plan that the user fixed, and random plans for tests
-(testing/random_plans.py).
+(lab/fuzz/random_plans.py).
 """
 
 from __future__ import annotations

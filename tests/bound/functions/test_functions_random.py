@@ -14,9 +14,9 @@ from eddyline.bound.evaluate import ErrorCount, evaluate
 from eddyline.bound.expr import Call, Expr, SourceColumn, walk
 from eddyline.cql.dialect import EDDYLINE
 from eddyline.cql.script import parse
-from eddyline.testing.edge_values import EDGES
-from eddyline.testing.expressions import TEMPLATES, random_expr
 from eddyline.testing.rewrite import attempt
+from lab.fuzz.edge_values import EDGES
+from lab.fuzz.expressions import TEMPLATES, random_expr
 from tests.support.grid import plain, same
 
 COLUMNS: dict[str, pa.Array] = {}

@@ -11,7 +11,7 @@ import pytest
 import eddyline as el
 from eddyline.bound import types as t
 from eddyline.bound.functions import call
-from eddyline.testing.same_bits import Values, check, compare
+from lab.fuzz.same_bits import Values, check, compare
 from tests.conftest import at
 from tests.support.grid import CONNECTION, Case, col, lit, ours
 

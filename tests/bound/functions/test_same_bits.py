@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from eddyline.bound import functions
-from eddyline.testing.layouts import LAYOUTS
-from eddyline.testing.same_bits import check
+from lab.fuzz.layouts import LAYOUTS
+from lab.fuzz.same_bits import check
 from tests.support.function_cases import columns, typed
 
 NAMES = [f.name for f in functions.table()]

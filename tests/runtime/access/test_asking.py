@@ -21,10 +21,10 @@ from eddyline.errors import InternalError
 from eddyline.runtime.access.asking import Asking
 from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.tuning import AccessTuning
-from eddyline.testing.scripted_client import ScriptedClient
-from eddyline.testing.virtual_loop import VirtualLoop
 from tests.support.properties import examples
+from tests.support.scripted_client import ScriptedClient
 from tests.support.threads import started_threads
+from tests.support.virtual_loop import VirtualLoop
 
 ROWS = pa.record_batch({"k": [i // 2 for i in range(200)], "v": [f"v{i}" for i in range(200)]})
 NO_KEYS = pa.RecordBatch.from_arrays([], schema=pa.schema([]))

@@ -19,7 +19,7 @@ from eddyline.errors import SettingError
 from eddyline.runtime.access.asking import Asking
 from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.tables import AccessTable
-from eddyline.testing.valkey import free_port
+from lab.servers.valkey import free_port
 from tests.support.access import all_answers, declared, failures, looked_up
 from tests.support.threads import started_threads
 

@@ -19,8 +19,8 @@ from eddyline.runtime.access.asking import Asking
 from eddyline.runtime.access.client import TableRefused, TryFailed
 from eddyline.runtime.access.tables import AccessTable
 from eddyline.runtime.access.tuning import AccessTuning
-from eddyline.testing.postgres import NoPostgres, PostgresServer, postgres_server
-from eddyline.testing.valkey import free_port
+from lab.servers.postgres import NoPostgres, PostgresServer, postgres_server
+from lab.servers.valkey import free_port
 from tests.support.access import NO_KEYS, all_answers, declared, failures, looked_up, scanned
 from tests.support.threads import started_threads
 

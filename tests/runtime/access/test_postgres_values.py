@@ -15,7 +15,7 @@ from eddyline.bound.types import arrow_type
 from eddyline.runtime.access.client import KeysRefused, TableRefused
 from eddyline.runtime.access.fitting import only
 from eddyline.runtime.access.tables import AccessTable
-from eddyline.testing.postgres import NoPostgres, PostgresServer, postgres_server
+from lab.servers.postgres import NoPostgres, PostgresServer, postgres_server
 from tests.support.access import all_answers, declared, failures, looked_up, scanned
 
 psycopg = pytest.importorskip("psycopg")

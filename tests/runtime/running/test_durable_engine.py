@@ -22,7 +22,7 @@ from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.settings import from_mapping
-from eddyline.testing.valkey import valkey_server
+from lab.servers.valkey import valkey_server
 from tests.conftest import Ran, at
 
 Run = Callable[..., Ran]

@@ -17,7 +17,7 @@ from eddyline import faults
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.running.runner import LocalRunner
 from eddyline.settings import from_mapping
-from eddyline.testing.kafka_broker import KafkaBroker
+from lab.servers.kafka_broker import KafkaBroker
 
 SCRIPT = """
 CREATE STREAM s (ts TIMESTAMP, k BIGINT, n BIGINT) USING kafka OPTIONS (servers '{servers}', topic '{one}')

@@ -16,7 +16,7 @@ from eddyline.errors import JobError, SettingError
 from eddyline.runtime.options import Options
 from eddyline.runtime.sinks.kafka import KafkaTopic, open_table
 from eddyline.runtime.sinks.sink import BatchMark, BatchOwner, Delivery
-from eddyline.testing.kafka_broker import KafkaBroker
+from lab.servers.kafka_broker import KafkaBroker
 from tests.runtime.sinks.test_table_sink import (  # noqa: F401
     System,
     dying,

@@ -14,7 +14,7 @@ from eddyline.errors import JobError
 from eddyline.runtime.kafka_client import KafkaServers
 from eddyline.runtime.sinks.kafka_writer import Fenced, TransactionalWriter
 from eddyline.runtime.sinks.sink import NO_BATCH, BatchMark, BatchOwner, Delivery
-from eddyline.testing.kafka_broker import KafkaBroker
+from lab.servers.kafka_broker import KafkaBroker
 from tests.support.kafka_topics import committed, uncommitted
 
 _NAMES = count()

@@ -19,7 +19,7 @@ from eddyline.runtime.options import Options
 from eddyline.runtime.running.job import prepare
 from eddyline.runtime.sinks.postgres import PostgresTable, open_table
 from eddyline.runtime.sinks.sink import BatchMark, BatchOwner, Delivery
-from eddyline.testing.postgres import NoPostgres, PostgresServer, postgres_server
+from lab.servers.postgres import NoPostgres, PostgresServer, postgres_server
 
 ME = BatchOwner("0123456789ab", "results")
 PAIRS = pa.schema([("k", pa.int64()), ("v", pa.string())])

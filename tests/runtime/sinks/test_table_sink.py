@@ -27,8 +27,8 @@ from eddyline.runtime.running.runner import LocalRunner
 from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sinks.table_sink import GATHERED_ROWS, TableSink
 from eddyline.settings import from_mapping
-from eddyline.testing.fault_points import fault_points
-from eddyline.testing.postgres import NoPostgres, PostgresServer, postgres_server
+from lab.fuzz.fault_points import fault_points
+from lab.servers.postgres import NoPostgres, PostgresServer, postgres_server
 
 STREAM = "CREATE STREAM {0} (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 600, rate 100, k.domain '1..40')"
 STREAMS = "".join(f"{STREAM.format(name)} TIMESTAMP BY ts;" for name in "ab")

@@ -20,7 +20,7 @@ from eddyline.runtime.sinks.callback import CallbackSink
 from eddyline.runtime.sources.kafka import BEGINNING, KafkaSource, PartitionOffsets, places, topic_ids
 from eddyline.runtime.sources.source import Chunk, Wanted
 from eddyline.settings import from_mapping
-from eddyline.testing.kafka_broker import PASSWORD, USER, KafkaBroker, client
+from lab.servers.kafka_broker import PASSWORD, USER, KafkaBroker, client
 
 COLUMNS = "(ts TIMESTAMP, k BIGINT, v VARCHAR)"
 WANTED = Wanted(("ts", "k", "v"), ("ts", "k", "v"))

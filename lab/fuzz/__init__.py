@@ -1,0 +1,1 @@
+"""Random queries, expressions, files and schedules, compared with an oracle."""

@@ -1,0 +1,1 @@
+"""Planted faults: what each breaks, and the test that must notice."""
