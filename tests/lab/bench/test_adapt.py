@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eddyline import benchmarks
 from eddyline.plan.tree import parse_tree
+from lab import bench
 from lab.bench import adapt
 from lab.bench.migration_phases import Phase, phased_join
 
@@ -18,7 +18,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_of_it() -> None:
-    found = benchmarks.run("adapt")
+    found = bench.run("adapt")
     assert [r.metric for r in found] == ["time / auto", "time / auto", "time / clairvoyant"]
     assert [r.case.split()[1] for r in found[:2]] == ["static", "eddy"]
     assert all(r.bar is not None for r in found)

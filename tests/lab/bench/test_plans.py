@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from eddyline import benchmarks
 from eddyline.optimizer.plans import Cost
 from eddyline.optimizer.shapes import shape_of
 from eddyline.plan.tree import mjoin
+from lab import bench
 from lab.bench import plans
 from lab.bench.plans import PlanRun
 from lab.fuzz.trees import random_tree
@@ -30,11 +30,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_a_benchmark() -> None:
-    assert "plans" in benchmarks.BENCHMARKS
+    assert "plans" in bench.BENCHMARKS
 
 
 def test_all_of_it() -> None:
-    found = {(r.case, r.metric): r for r in benchmarks.run("plans")}
+    found = {(r.case, r.metric): r for r in bench.run("plans")}
     bars = [r.metric for r in found.values() if r.bar is not None]
     assert bars == ["rank correlation", "rank correlation", "off in the median", "within 15 % of the cheapest"]
     assert all((r.ok is None) == (r.bar is None) for r in found.values())

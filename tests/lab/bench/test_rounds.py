@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eddyline import benchmarks
 from eddyline.errors import InternalError, SettingError
+from lab import bench
 from lab.bench.rounds import quickest, race, ratio
 
 
@@ -44,5 +44,5 @@ def test_sides_take_turns_and_only_the_best_go_on() -> None:
 )
 def test_what_cannot_be_chosen_is_refused(name: str, chosen: dict[str, object], said: str) -> None:
     with pytest.raises(SettingError) as refused:
-        benchmarks.run(name, **chosen)
+        bench.run(name, **chosen)
     assert str(refused.value).startswith(said)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from eddyline import benchmarks
 from eddyline.errors import SettingError
+from lab import bench
 from lab.peers import cells as module
 from lab.peers import results
 from lab.peers.cells import Cell
@@ -97,6 +97,6 @@ def test_other_results_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_choices() -> None:
     with pytest.raises(SettingError, match=r"^--query star2: there is three-way, star, .*; did you mean 'star'"):
-        benchmarks.run("peers", query="star2")
+        bench.run("peers", query="star2")
     with pytest.raises(SettingError, match=r"^--peer flunk: .*did you mean 'flink'"):
-        benchmarks.run("peers", peer="spark, flunk")
+        bench.run("peers", peer="spark, flunk")
