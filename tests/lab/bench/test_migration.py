@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eddyline import benchmarks
+from lab import bench
 from lab.bench import migration
 from lab.bench.migration import SideMeasurements
 
@@ -32,7 +32,7 @@ def test_what_is_counted_is_where_the_unchanged_plan_is_wrong(monkeypatch: pytes
 
     monkeypatch.setattr(migration, "courses", made)
     monkeypatch.setattr(migration, "MANY", migration.ONCE)
-    found = {r.metric: r for r in benchmarks.run("migration")}
+    found = {r.metric: r for r in bench.run("migration")}
     assert found["throughput / unchanged plan, after the change"].value == 3.0
     assert found["memory / unchanged plan, after the change"].value == 0.25
     assert found["throughput / unchanged plan, from the first change to the end"].value < 1.0

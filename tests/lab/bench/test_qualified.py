@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eddyline import benchmarks
+from lab import bench
 from lab.bench import qualified
 
 
@@ -15,7 +15,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_of_it() -> None:
-    found = {(r.case, r.metric): r for r in benchmarks.run("qualified")}
+    found = {(r.case, r.metric): r for r in bench.run("qualified")}
     assert found["multi-way join", "CPU / limit"].value == pytest.approx(1 / 0.85)
     assert found[f"binary tree {qualified.BINARY}", "memory / limit"].value == pytest.approx(1 / 0.85, rel=0.01)
     assert [r.metric for r in found.values() if r.bar is not None] == [

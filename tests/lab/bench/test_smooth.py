@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eddyline import benchmarks
 from eddyline.errors import InternalError
+from lab import bench
 from lab.bench import smooth
 from lab.bench.timed_joins import timed_join
 
@@ -17,7 +17,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_of_it() -> None:
-    found = {(r.case, r.metric): r for r in benchmarks.run("smooth")}
+    found = {(r.case, r.metric): r for r in bench.run("smooth")}
     for how in (smooth.MOVING, smooth.PARALLEL):
         assert found[how, "longest without results, CPU"].bar == 100
     assert found[smooth.PAUSING, "longest without results, CPU"].bar is None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eddyline import benchmarks
 from eddyline.errors import InternalError
+from lab import bench
 from lab.bench import watching
 
 
@@ -16,7 +16,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_of_it() -> None:
-    found = {(r.case, r.metric): r for r in benchmarks.run("watching")}
+    found = {(r.case, r.metric): r for r in bench.run("watching")}
     assert {case for case, _ in found} == set(watching.JOINS)
     assert all((r.ok is None) == (r.bar is None) for r in found.values())
     for case in watching.JOINS:
@@ -29,4 +29,4 @@ def test_all_of_it() -> None:
 def test_a_plan_that_changes_is_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "JOINS", {"multiplies": (((0, 1), (0, 2), (1, 3)), (0.1, 8.0, 8.0))})
     with pytest.raises(InternalError, match="was taken"):
-        benchmarks.run("watching")
+        bench.run("watching")
