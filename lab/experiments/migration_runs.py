@@ -37,9 +37,9 @@ class ByNewest(Migration):
         self._window, self._seen = int(window * 1e6), [stem.built for stem in slot.executor.stems]
         self._until = 0
 
-    def expire(self) -> None:
+    def end_batch(self) -> None:
         """Called after a batch, before the memory of expired rows is freed."""
-        super().expire()
+        super().end_batch()
         for number, stem in enumerate(self._stems):
             rows = slice(self._seen[number], stem.built)
             self._seen[number] = stem.built
@@ -130,7 +130,7 @@ def pauses(join: TimedJoin, at: float, batch: float, rounds: int) -> float:
 def _between(slot: Slot) -> int:
     """The number of tuples in intermediate states."""
     held = sum(stem.held for stem in slot.executor.stems if stem.layout.components)
-    return held + (0 if slot.executor.migration is None else slot.executor.migration.rows)
+    return held + (0 if slot.executor.migration is None else slot.executor.migration.state_rows)
 
 
 def _begin(slot: Slot, tree: Tree, how: str, window: float) -> None:

@@ -30,7 +30,7 @@ done: Counter[str] = Counter()
 """The number of migrations completed in this process, by strategy, and of those begun to a plan that groups."""
 
 
-class RandomPlans:
+class RandomPlans(PlanSource):
     """Proposes random plans in place of another plan source, which still watches the slot."""
 
     def __init__(self, rng: Random, other: PlanSource) -> None:
@@ -64,9 +64,10 @@ class RandomPlans:
         return self._other.estimate(running)
 
     def saved(self) -> PlannerSnapshot | None:
-        return self._other.saved()
+        saved: PlannerSnapshot | None = self._other.saved()
+        return saved
 
-    def restore(self, saved: PlannerSnapshot | None) -> None:
+    def restore(self, saved: PlannerSnapshot) -> None:
         self._other.restore(saved)
 
 

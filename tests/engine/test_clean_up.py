@@ -193,7 +193,7 @@ def test_rows_of_cold_groups_are_joined_by_sweeps_alone() -> None:
     assert life.batch(a=[(1, ONE, 1)], b=[(1, ONE, 2)]) == ([], [(1, 2)])
     assert life.batch(COLD, a=[(2, ONE, 3)], b=[(2, ONE, 4), (2, TWO, 5)]) == ([], [])
     assert life.batch(a=[(3, TWO, 6)]) == ([], [])
-    assert life.spilling.slot.executor.rows == 0
+    assert life.spilling.slot.state_rows == 0
     assert life.batch(SWEEP, a=[(4, ONE, 7)]) == ([(1, 4), (3, 2), (3, 4), (6, 5)], [])
     assert life.batch(Moves(sweep=(0, 1), warm=(0,)), b=[(5, ONE, 8), (5, TWO, 9)]) == ([(7, 2), (7, 4)], [])
     assert life.spilling.ledger.generations.cold.keys() == {1}
@@ -205,7 +205,9 @@ def test_a_cold_group_gets_warm_only_when_it_is_clean() -> None:
     life.batch(a=[(1, ONE, 1)])
     life.batch(COLD, b=[(2, ONE, 2)])
     assert life.batch(Moves(sweep=(1,), warm=(0,)), a=[(3, ONE, 3)]) == ([], [])
-    assert life.spilling.slot.executor.rows == 0 and life.spilling.ledger.generations.cold.keys() == {0, 1}
+    assert sum(
+        part.state_rows for part in life.spilling.slot.executor.parts
+    ) == 0 and life.spilling.ledger.generations.cold.keys() == {0, 1}
     warm = Moves(sweep=(0, 1), warm=(0, 1))
     assert life.batch(warm, a=[(4, ONE, 4)], b=[(4, ONE, 5)]) == ([(1, 2), (3, 2)], [(4, 5)])
     assert life.batch(SWEEP) == ([(1, 5), (3, 5), (4, 2)], [])

@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.engine.slot import Slot
-from eddyline.engine.snapshot import restore_small_state, small_state
 from eddyline.errors import InternalError
 from eddyline.plan.tree import mjoin, parse_tree
 from eddyline.protocol.attach import close, open_slot, save
@@ -244,7 +243,7 @@ def test_a_slot_is_made_again_with_another_plan(name: str) -> None:
             old.commit(old.version + 1)
         tree = random_tree(rng, len(aliases), old.executor.plan.edges).text(aliases)
         new = Slot(query(name), options(plan=tree))
-        restore_small_state(new, *small_state(old))
+        new.restore_durable(old.durable(), old.durable())
         if "t" in columns(name):
             new.feed("t", batch_of(TABLE, TABLE_ROWS))
         for step in steps[:5]:

@@ -113,7 +113,9 @@ def test_groups_leave_and_other_processes_attach(tmp_path: Path) -> None:
         if rng.random() < 0.5:
             groups = np.array([rng.randrange(3)])
             assert one.forget(groups) == two.forget(groups)
-        assert one.executor.rows * 2 == two.executor.rows
+        assert sum(part.state_rows for part in one.executor.parts) * 2 == sum(
+            part.state_rows for part in two.executor.parts
+        )
         assert one.accounts is not None and two.accounts is not None
         assert one.accounts.table()["rows"].tolist() == two.accounts.table()["rows"].tolist()
         assert one.accounts.table()["bytes"].sum() * 2 <= two.accounts.table()["bytes"].sum() + 6
@@ -128,7 +130,7 @@ def test_an_arena_of_a_slot_that_shared_in_another_way_is_not_used(tmp_path: Pat
         assert save(slot)
         close(slot)
         other = slot_of(tmp_path, now)
-        assert other.version == 0 and other.executor.rows == 0
+        assert other.version == 0 and other.state_rows == 0
         close(other)
 
 

@@ -20,17 +20,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.bound.model import BoundQuery
-from eddyline.codec import as_json, of_json, packed, unpacked
+from eddyline.codec import packed, unpacked
 from eddyline.engine.batch import BatchEngine
 from eddyline.engine.slot import Slot
-from eddyline.engine.small_state import SmallState
-from eddyline.engine.snapshot import restore_small_state, small_state
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.errors import InternalError, JobError
 from eddyline.protocol import attach
 from eddyline.protocol.attach import close, fingerprint, open_slot, save
 from eddyline.settings import Settings
 from eddyline.state.log.sealed import sealed, unsealed
+from eddyline.state.part import named
 from eddyline.testing.compare import difference
 from eddyline.testing.oracle import Oracle
 from lab.fuzz.eager import eager
@@ -459,15 +458,15 @@ def test_the_small_state_of_some_slots_and_the_rows_are_the_whole_state(name: st
         for number, slot in enumerate(parts):
             mine = {n: of_slot(rows, number, slots) for n, rows in step.rows.items()}
             found += run(slot, replace(step, rows=mine))
-    small = [small_state(slot) for slot in parts]
-    assert all(of_json(as_json(numbers), SmallState) == small[0][0] for numbers, _ in small)
+    small = [slot.durable() for slot in parts]
+    assert all(named(state, "boundary") == named(small[0], "boundary") for state in small)
     one = Slot(query(name), Settings())
     for step in steps[:4]:  # as if read from a log: only the rows, not their results
         for stream, rows in step.rows.items():
             one.feed(stream, rows)
     one.advance(dict.fromkeys(steps[0].by_stream), None)
     one.drain()
-    restore_small_state(one, small[0][0], [batch for _, batches in small for batch in batches])
+    one.restore_durable([one_of for state in small for one_of in state], small[0])
     one.commit(4)
     for step in steps[4:]:
         run(one, step)
@@ -487,13 +486,14 @@ def test_the_small_state_of_rows_windows() -> None:
     for step in steps[:4]:
         found += run(old, step)
         run(new, step)
-    numbers, batches = small_state(old)
-    assert numbers.clocks[0].rows == old.executor.rows_windows[0].rows > 4
-    (kind, waiting) = batches[0]
-    assert len(batches) == 1 and kind == "waiting" and waiting.num_rows == old.results.rows > 0
-    restore_small_state(new, *small_state(Slot(query(name), Settings())))
-    assert new.results.rows == 0 and new.executor.rows_windows[0].rows == 0
-    restore_small_state(new, of_json(as_json(numbers), SmallState), batches)
+    state, empty = old.durable(), Slot(query(name), Settings()).durable()
+    assert old.executor.rows_windows[0].rows > 4
+    (waiting,) = named(state, "waiting")
+    assert waiting.num_rows == old.results.state_rows > 0 and not named(state, "panes")
+    new.restore_durable(empty, empty)
+    assert new.results.state_rows == 0 and new.executor.rows_windows[0].rows == 0
+    new.restore_durable(state, state)
+    assert new.executor.rows_windows[0].rows == old.executor.rows_windows[0].rows
     new.commit(4)
     for step in steps[4:]:
         found += run(new, step)
@@ -504,7 +504,7 @@ def test_a_query_without_aggregates_has_no_small_state() -> None:
     slot = Slot(query("hash"), Settings())
     for step in planned("hash", 1)[0][:3]:
         run(slot, step)
-    assert small_state(slot) == (SmallState(None, {}), [])
+    assert slot.durable() == []
 
 
 # Random queries
@@ -534,13 +534,13 @@ class Travelling(BatchEngine):
 def known(slot: Slot) -> list[object]:
     """The comparable part of a slot's state."""
     executor, errors = slot.executor, slot.errors
-    committed = executor.committed_number, slot.committed_watermark, slot.committed_errors
+    committed = executor.eddy.saved().committed_number, slot._progress.saved()
     now = slot.version, executor.eddy.number, slot.watermark, errors.count, errors.first, slot.state_rows
     return [
         now,
         committed,
         [stem.nbytes for stem in executor.stems],
-        [c.nbytes for c in executor.rows_windows.values()],
+        [c.state_bytes for c in executor.rows_windows.values()],
     ]
 
 

@@ -15,6 +15,7 @@ from eddyline.codec import as_json, of_json, packed, unpacked
 from eddyline.routing.rows_windows import MARKS, RowsCounted, RowsWindow, RowsWindowSnapshot
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
+from eddyline.state.part import Cut
 from tests.support.jobs import Job
 from tests.support.properties import examples
 
@@ -37,8 +38,8 @@ def test_a_window_releases_times_but_keeps_their_number() -> None:
         times += new
         asked = np.array([start, start + 50, start + 99])
         assert window.least(asked).tolist() == [sum(t <= a for t in times) - 3 for a in asked.tolist()]
-        window.commit(start + 100)
-        assert window.nbytes <= 8 * 50
+        window.commit(Cut(None, start + 100, None))
+        assert window.state_bytes <= 8 * 50
     assert window.rows == 10_000
 
 
@@ -57,7 +58,7 @@ def test_boundaries_that_the_watermark_has_passed(batches: list[tuple[int, int, 
         times += new
         emitted = max(emitted, slide.number_upto(watermark - behind))
         saved = of_json(as_json(window.counted(watermark, slide.at(emitted))), RowsCounted)
-        window.commit(watermark, slide.at(emitted))
+        window.commit(Cut(None, watermark, slide.at(emitted)))
         other = RowsWindow(Arena(), 3, slide)
         other.start_at(saved)
         asked = np.array([*range(slide.at(emitted), watermark, 4), watermark, watermark + 7])
@@ -69,7 +70,7 @@ def test_boundaries_that_the_watermark_has_passed(batches: list[tuple[int, int, 
 def test_a_window_wound_back() -> None:
     window = RowsWindow(Arena(), 1)
     window.append(np.array([1, 2]))
-    window.commit(2)
+    window.commit(Cut(None, 2, None))
     window.append(np.array([3, 4]))
     window.wind_back()
     assert window.rows == 2
@@ -81,7 +82,7 @@ def test_a_window_continues_in_another_process_or_from_a_number(tmp_path: Path) 
     arena = Arena(str(tmp_path))
     window = RowsWindow(arena, 5)
     window.append(np.arange(20_000))
-    window.commit(15_000)
+    window.commit(Cut(None, 15_000, None))
     window.append(np.arange(20_000, 20_003))
     saved = packed(window.saved())
     arena.close()
@@ -89,7 +90,7 @@ def test_a_window_continues_in_another_process_or_from_a_number(tmp_path: Path) 
     again.restore(unpacked(saved, RowsWindowSnapshot))
     asked = np.array([15_000, 19_999, 20_001, 30_000])
     assert again.least(asked).tolist() == window.least(asked).tolist() == [14_996, 19_995, 19_997, 19_998]
-    assert again.nbytes == window.nbytes
+    assert again.state_bytes == window.state_bytes
     again.wind_back()
     assert again.rows == 20_000
     new = RowsWindow(Arena(), 5)
@@ -97,13 +98,13 @@ def test_a_window_continues_in_another_process_or_from_a_number(tmp_path: Path) 
     assert new.append(np.array([20_000])).tolist() == again.append(np.array([20_000])).tolist() == [20_000]
     assert new.least(asked[1:]).tolist() == again.least(asked[1:]).tolist()
     new.wind_back()
-    assert new.rows == 20_000 and new.nbytes == 0
+    assert new.rows == 20_000 and new.state_bytes == 0
 
 
 def test_rows_whose_times_are_needed_are_counted_again() -> None:
     window = RowsWindow(Arena(), 3)
     window.append(np.arange(100))
-    window.commit(40)  # rows of time 40 wait for an answer
+    window.commit(Cut(None, 40, None))  # rows of time 40 wait for an answer
     again = RowsWindow(Arena(), 3)
     again.start_at(of_json(as_json(window.counted(40, None)), RowsCounted))
     again.recount(np.arange(30, 100))
@@ -127,7 +128,7 @@ def test_a_window_knows_how_old_its_rows_are(size: int) -> None:
             window.wind_back()
         else:
             times += release
-            window.commit(step * 10 + 10)
+            window.commit(Cut(None, step * 10 + 10, None))
         if rng.random() < 0.1:  # restored from the small state, as in another slot
             small = window.counted(step * 10 + 10, None)
             window = RowsWindow(Arena(), size)

@@ -33,7 +33,7 @@ from eddyline.engine.lookups import Answer, AnswersKept, Outgoing, Request
 from eddyline.engine.partial_tuples import PartialTuples
 from eddyline.engine.preferred_rows import PreferredRows
 from eddyline.engine.ranked_keys import ranked_again
-from eddyline.engine.restored_access import Batches, loaded, restore_small_state, small_state
+from eddyline.engine.restored_access import loaded, restore_small_state, small_state
 from eddyline.engine.tuning import EngineTuning
 from eddyline.errors import JobError
 from eddyline.plan.bindings import IndexBinding
@@ -46,6 +46,7 @@ from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet, in_parts
 from eddyline.state.arena import Arena
 from eddyline.state.key_map import distinct
+from eddyline.state.part import Cut, Named, Part
 from eddyline.state.rows import Rows
 from eddyline.state.stem import SteM
 
@@ -63,12 +64,22 @@ class AccessSnapshot(Snapshot, frozen=True):
     """By table, the seconds that each access method takes for an answer."""
 
 
-class AccessModules:
+class AccessModules(Part):
     """The tables of a slot that are asked."""
 
+    name, snapshot = "lookups", AccessSnapshot
+
     def __init__(
-        self, query: BoundQuery, plan: Plan, arena: Arena, clock: Callable[[], float], tuning: EngineTuning
+        self,
+        query: BoundQuery,
+        plan: Plan,
+        arena: Arena,
+        clock: Callable[[], float],
+        tuning: EngineTuning,
+        stems: Sequence[SteM],
     ) -> None:
+        """`stems` are those of the sources."""
+        self._stems = stems
         self.decisions: list[Decision] = []
         """Which access methods are asked now, and why, since they were last taken."""
         self.tables = known_tables(query, plan, arena, clock, tuning, self.decisions)
@@ -97,11 +108,11 @@ class AccessModules:
 
     # Answers are forgotten
 
-    def forget(self, kept: Mapping[str, AnswersKept], now: float, watermark: int | None, stems: Sequence[SteM]) -> bool:
+    def evict(self, kept: Mapping[str, AnswersKept], now: float, watermark: int | None, stems: Sequence[SteM]) -> bool:
         """Before a batch: forget answers that are too old or too many. `stems` are those of the sources. While rows
         wait for an answer nothing is forgotten; returns whether something should be."""
         self._limited = [self.tables[name] for name in kept]
-        return forget(self._now, self.tables, kept, now, self.batch, self.held is not None, watermark, stems)
+        return forget(self._now, self.tables, kept, now, self.batch, self.needs_since is not None, watermark, stems)
 
     def note_answers(self, now: float, stems: Sequence[SteM]) -> None:
         """The answers that have come in the batch came until now."""
@@ -237,7 +248,7 @@ class AccessModules:
             raise JobError(f"the scan of table {name} failed: {answer.error}")
         if name in self._now.complete:
             return []
-        held = self.held
+        held = self.needs_since
         table.competing.scanned(answer.rows)
         rows = table.take_scanned(answer.rows)
         if answer.is_last:
@@ -282,15 +293,15 @@ class AccessModules:
     # Who waits
 
     @property
-    def held(self) -> int | None:
+    def needs_since(self) -> int | None:
         """The oldest time of a row that waits for an answer; the oldest possible one while all rows wait for a scan."""
         if any(name in self._by_scan and name not in self._now.complete for name in self.tables):
             return -FOREVER
         waits = (index.asked.oldest for index in self._indexes)
         return min((oldest for oldest in waits if oldest is not None), default=None)
 
-    def commit(self, stems: Sequence[SteM], watermark: int | None) -> None:
-        """Events before it cannot be undone any more."""
+    def commit(self, cut: Cut) -> None:
+        stems = self._stems
         live = {source: stem.rows.min_live for source, stem in enumerate(stems)}
         passed = self._now.marks.passed({source: row for source, row in live.items() if source in self._streams})
         for table in self.tables.values():
@@ -301,7 +312,7 @@ class AccessModules:
                 table.end_scan()
             table.committed = len(table.scanned)
         used = {mark for index in self._indexes for mark in index.asked.marks}
-        self._now.marks.end([stem.built for stem in stems], watermark, live, used)
+        self._now.marks.end([stem.built for stem in stems], cut.watermark, live, used)
         self._committed = self._now.copy()
         self._came.rows.clear()
         self._logged.clear()
@@ -354,13 +365,13 @@ class AccessModules:
         came = [came_at(batch)[0] for batches in sections.values() for batch in batches if batch.num_rows]
         note_answers(self._now, self.tables.values(), max(came, default=0.0), self.batch, stems)
 
-    def small_state(self) -> list[tuple[str, pa.RecordBatch]]:
-        """What cannot be rebuilt from rows."""
+    def durable(self, cut: Cut) -> Named:
+        """What was asked and answered; the answers themselves are in the log. A job that asks tables keeps its slots,
+        so `restore_durable` gets that of one slot."""
         return small_state(self._now, self.tables)
 
-    def restore_small_state(self, batches: Batches) -> None:
-        """Restore from the small state of the slot."""
-        restore_small_state(self._now, self.tables, batches)
+    def restore_durable(self, own: Named, any_slot: Named) -> None:
+        restore_small_state(self._now, self.tables, own)
 
     # Another process
 
@@ -384,6 +395,6 @@ class AccessModules:
         self._now, self._committed = Known.of(saved.now), Known.of(saved.committed)
 
     @property
-    def nbytes(self) -> int:
+    def state_bytes(self) -> int:
         """Bytes held by EOT tuples."""
         return sum(index.answered.nbytes for index in self._indexes)

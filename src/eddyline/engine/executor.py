@@ -24,7 +24,7 @@ from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.input_batch import InputBatch
 from eddyline.engine.plan_course import PlanCourse, Toward
 from eddyline.engine.plan_source import NewPlan
-from eddyline.engine.stems import make_stems
+from eddyline.engine.stems import Stems, make_stems
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.faults import reach
 from eddyline.migration.migration import Migration
@@ -40,6 +40,7 @@ from eddyline.settings import Settings
 from eddyline.spill.generations import Generations
 from eddyline.state.arena import Arena
 from eddyline.state.layout import aliases_of
+from eddyline.state.part import Cut, Part
 from eddyline.state.stem import SteM
 
 Ints = NDArray[np.int64]
@@ -68,20 +69,18 @@ class Executor:
         self._tuning = tuning
         self._query, self._arena, self._settings, self._meter = query, arena, settings, meter
         self.plan = plan_of(query, tree, owners=owners)
-        self.stems = make_stems(arena, self.plan, spill_axis)
-        """Those of the sources, then the intermediate ones."""
+        self._kept = Stems(make_stems(arena, self.plan, spill_axis), len(query.sources))
         self.generations: Generations | None = None
         """Those of the groups that have left memory; rows of the cold ones are not taken into it."""
-        self.moved = [0] * len(query.sources)
-        """By source, how many rows got a new number because others left."""
         windows, slide = [s.window for s in query.sources], None if query.group is None else query.group.slide
         self.rows_windows = {
-            i: RowsWindow(arena, w.size, slide) for i, w in enumerate(windows) if w.kind is WindowKind.ROWS
+            i: RowsWindow(arena, w.size, slide, i) for i, w in enumerate(windows) if w.kind is WindowKind.ROWS
         }
         """The counters of the sources with a ROWS window."""
         self.tracked = None if spill_axis is None else self._tracked_rows(spill_axis)
         """The rows of groups that are on a parallel track to other slots."""
-        self.access = AccessModules(query, self.plan, arena, clock, tuning.engine) if query.asks else None
+        asked = query, self.plan, arena, clock, tuning.engine, self.source_stems
+        self.access = AccessModules(*asked) if query.asks else None
         """The tables that are asked."""
         known = self.rows_windows, settings, errors, complete, clock, None, tuning.routing, self.tracked, self.access
         self.eddy = Eddy(self.plan, self.stems, *known)
@@ -90,10 +89,20 @@ class Executor:
         self.taken = 1.0
         """The share of the received rows that the eddy has taken in."""
         self.input_batch = InputBatch(settings.input_batch or settings.packet, tuning.engine)
-        self.committed_number = 0
-        """The eddy's number at the last commit."""
         self._in_order = settings.execution == "total"
         self._pause = math.inf if settings.pause_ms is None else settings.pause_ms / 1000
+
+    @property
+    def parts(self) -> list[Part]:
+        """The parts of a slot that run its plan."""
+        optional = (self.tracked, self.migration, self.access)
+        parts = [part for part in optional if part is not None]
+        return [self._kept, *parts, *self.rows_windows.values(), self.input_batch, self.eddy]
+
+    @property
+    def stems(self) -> list[SteM]:
+        """Those of the sources, then the intermediate ones."""
+        return self._kept.all
 
     @property
     def source_stems(self) -> list[SteM]:
@@ -103,7 +112,7 @@ class Executor:
     @property
     def built(self) -> list[int]:
         """Rows built so far, by source."""
-        return [stem.built - moved for stem, moved in zip(self.source_stems, self.moved, strict=True)]
+        return [stem.built - moved for stem, moved in zip(self.source_stems, self._kept.moved, strict=True)]
 
     def _tracked_rows(self, axis: SpillAxis) -> TrackedRows:
         stems = enumerate(self.source_stems)
@@ -192,9 +201,9 @@ class Executor:
 
     @property
     def held(self) -> int | None:
-        """The oldest time of a row that waits for an answer of a table. Rows that are as old or newer stay, and those
-        that can join with them: as if it were still to come."""
-        return None if self.access is None else self.access.held
+        """Rows that are as old as this or newer stay, and those that can join with them, because a part needs them: as
+        if the oldest were still to come. None: no part does."""
+        return min((since for part in self.parts if (since := part.needs_since) is not None), default=None)
 
     def expire(self, watermarks: Mapping[str, int | None], query_watermark: int | None) -> None:
         """Expire rows that no future row can join with. With a ROWS window the query's watermark counts for all
@@ -219,36 +228,6 @@ class Executor:
                 stem.expire(horizon if held is None else min(horizon, held))
             if source in self.rows_windows and held is None:
                 stem.expire_ordinals(self.rows_windows[source].rows - self.rows_windows[source].size)
-        if self.migration is not None:
-            self.migration.expire()
-
-    def commit(self, watermark: int | None, next: int | None = None) -> None:
-        """Commit: events before it cannot be undone any more, and expired rows are released. `next` is the first slide
-        boundary that is not emitted yet."""
-        for stem in self.stems:
-            stem.commit()
-        if self.migration is not None:
-            self.migration.commit()
-        if self.access is not None:
-            self.access.commit(self.source_stems, watermark)
-        held = self.held
-        final = watermark if held is None or watermark is None else min(watermark, held)
-        for window in self.rows_windows.values():
-            window.commit(-FOREVER if final is None else final, next)
-        self.committed_number = self.eddy.number
-
-    def wind_back(self) -> None:
-        """Undo everything since the last commit."""
-        if self.migration is not None:
-            self.migration.wind_back()
-        for stem in self.stems:
-            stem.wind_back()
-        for window in self.rows_windows.values():
-            window.wind_back()
-        if self.access is not None:
-            self.access.wind_back()
-        self.eddy.clear()
-        self.eddy.number = self.committed_number
 
     # Between two batches
 
@@ -290,7 +269,7 @@ class Executor:
         }
         renumbered |= {source: renumbered[owners[source]] for source in kept}
         for source, rows in kept.items():
-            self.moved[source] += rows.size
+            self._kept.moved[source] += rows.size
             if self.tracked is not None:
                 self.tracked.renumber(source, rows, self.stems[source].built)
         if self.plan.grouped:  # a tuple may stand for rows of several groups
@@ -328,8 +307,8 @@ class Executor:
         """Change the plan at once, however long that takes."""
         moving = self.migrate(tree, parallel=False, predicted=predicted)
         moving.step(math.inf)  # no row arrives meanwhile
-        moving.expire()
-        moving.commit()
+        moving.end_batch()
+        moving.commit(Cut(None, -FOREVER, None))
         self.change_plan()
 
     def migrate(
@@ -367,7 +346,7 @@ class Executor:
         """Change to the plan of the migration, which is ready; everything is committed."""
         assert self.migration is not None
         reach("migration: before the plan is changed")
-        self.migration.adopt(self.stems)
+        self.migration.exchange(self.stems)
         self.eddy.decisions.add(self.migration.decision)
         self.plan, self.migration = self.migration.plan, None
         self.eddy.change(self.plan)
@@ -386,18 +365,3 @@ class Executor:
         self.set_plan(parse_tree(course.plan, aliases))
         if course.to is not None:
             self.migrate(parse_tree(course.to.plan, aliases), course.to.parallel)
-
-    # Size
-
-    @property
-    def rows(self) -> int:
-        """Rows and tuples held."""
-        held = sum(stem.held for stem in self.stems if stem.owns_rows)
-        return held + (0 if self.migration is None else self.migration.rows)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        held = sum(stem.nbytes for stem in self.stems) + sum(window.nbytes for window in self.rows_windows.values())
-        held += 0 if self.access is None else self.access.nbytes
-        return held + (0 if self.migration is None else self.migration.nbytes)

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.model import BoundQuery
 from eddyline.engine.executor import Executor
-from eddyline.engine.in_order import InOrder
+from eddyline.engine.in_order import InOrder, InOrderSnapshot
 from eddyline.engine.intake import event_times
 from eddyline.engine.split import Shipment, Which, groups_along, kept_values, wanted
 from eddyline.errors import InternalError
+from eddyline.state.arena import Arena
 from eddyline.state.layout import aliases_of
+from eddyline.state.part import Cut, Part
 
 _OWN = "\0own"
 """A column of waiting rows that were filtered before: it marks the rows that this slot builds. No stream can have this
@@ -32,10 +34,13 @@ Ints = NDArray[np.int64]
 NONE: Mapping[str, int] = {}
 
 
-class Input:
+class Input(Part):
     """Stores the rows of a slot in its SteMs as soon as they may be joined."""
 
-    def __init__(self, query: BoundQuery, executor: Executor, errors: ErrorCount) -> None:
+    name, snapshot = "input", tuple[InOrderSnapshot, ...]
+
+    def __init__(self, query: BoundQuery, executor: Executor, errors: ErrorCount, arena: Arena) -> None:
+        self._arena = arena
         self._query, self._executor, self._rows_windows, self._errors = query, executor, executor.rows_windows, errors
         streams = [i for i, s in enumerate(query.sources) if not s.stream.is_table]
         self.waiting = {i: InOrder(query, i) for i in streams} if self._rows_windows else {}
@@ -154,23 +159,28 @@ class Input:
             times, ordinals = times[keep], None if ordinals is None else ordinals[keep]
         self._executor.store(source, values, times, ordinals, groups)
 
-    def commit(self) -> None:
-        """Commit: events before it cannot be undone any more."""
+    def commit(self, cut: Cut) -> None:
         for waiting in self.waiting.values():
             waiting.commit()
 
     def wind_back(self) -> None:
-        """Undo everything since the last commit."""
         for waiting in self.waiting.values():
             waiting.wind_back()
 
+    def saved(self) -> tuple[InOrderSnapshot, ...]:
+        return tuple(waiting.saved(self._arena.shelf) for waiting in self.waiting.values())
+
+    def restore(self, saved: tuple[InOrderSnapshot, ...]) -> None:
+        for waiting, of_waiting in zip(self.waiting.values(), saved, strict=True):
+            waiting.restore(of_waiting, self._arena.shelf)
+
     @property
-    def rows(self) -> int:
+    def state_rows(self) -> int:
         """The number of waiting rows."""
         return sum(waiting.rows for waiting in self.waiting.values())
 
     @property
-    def nbytes(self) -> int:
+    def state_bytes(self) -> int:
         """Bytes of the waiting rows."""
         return sum(waiting.nbytes for waiting in self.waiting.values())
 

@@ -12,6 +12,7 @@ import math
 
 from eddyline.codec import Snapshot
 from eddyline.engine.tuning import ENGINE, EngineTuning
+from eddyline.state.part import Part
 
 
 class InputBatchSnapshot(Snapshot, frozen=True):
@@ -22,8 +23,10 @@ class InputBatchSnapshot(Snapshot, frozen=True):
     waste: float
 
 
-class InputBatch:
+class InputBatch(Part):
     """The size of the next slice, `rows`; constant if `fixed` is given."""
+
+    name, snapshot = "slices", InputBatchSnapshot
 
     def __init__(self, fixed: int | None = None, tuning: EngineTuning = ENGINE) -> None:
         self.rows = fixed or tuning.first_input

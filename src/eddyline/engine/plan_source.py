@@ -21,6 +21,7 @@ from eddyline.plan.plan import Plan
 from eddyline.plan.tree import Tree
 from eddyline.routing.eddy import Eddy
 from eddyline.settings import Settings
+from eddyline.state.part import Part
 from eddyline.state.stem import SteM
 
 How = Literal["at once", "moving state", "parallel track"]
@@ -59,12 +60,15 @@ class Running(Protocol):
         """The migration to another plan, if one is under way."""
 
 
-class PlanSource(Protocol):
-    """Decides which plan a slot runs."""
+class PlanSource(Part):
+    """Decides which plan a slot runs; this one never wants another."""
+
+    name, snapshot = "planner", PlannerSnapshot
 
     def next_plan(self, running: Running) -> NewPlan | None:
         """Between a commit and the next batch: the plan to change to. None: the current plan stays, or a migration
         under way continues."""
+        return None
 
     def watch(self, running: Running, batch: FinishedBatch) -> None:
         """Take a finished batch into account."""
@@ -75,12 +79,7 @@ class PlanSource(Protocol):
 
     def estimate(self, running: Running) -> Estimate | None:
         """The estimate for the current plan; None if there is none."""
-
-    def saved(self) -> PlannerSnapshot | None:
-        """A snapshot for another process, of what was learned."""
-
-    def restore(self, saved: PlannerSnapshot | None) -> None:
-        """Restore from a snapshot; None if the other process's plan source learned nothing."""
+        return None
 
 
 MakePlanSource = Callable[[Plan, Settings, Callable[[], float], OptimizerTuning], PlanSource]
@@ -88,7 +87,7 @@ MakePlanSource = Callable[[Plan, Settings, Callable[[], float], OptimizerTuning]
 optimizer."""
 
 
-class FixedPlan:
+class FixedPlan(PlanSource):
     """The plan that the user fixed; None stands for the plan that the slot has already."""
 
     def __init__(self, tree: Tree | None, how: How = "moving state") -> None:
@@ -99,21 +98,6 @@ class FixedPlan:
         moving = running.migration
         course = running.plan.tree if moving is None else moving.plan.tree
         return None if self._tree in (None, course) else NewPlan(self._tree, self._how)
-
-    def watch(self, running: Running, batch: FinishedBatch) -> None:
-        pass
-
-    def changed(self, running: Running) -> None:
-        pass
-
-    def estimate(self, running: Running) -> Estimate | None:
-        return None
-
-    def saved(self) -> None:
-        return None
-
-    def restore(self, saved: PlannerSnapshot | None) -> None:
-        pass
 
 
 def how_asked(settings: Settings, parallel: bool) -> How:

@@ -32,7 +32,7 @@ from eddyline.settings import Settings
 from eddyline.state.stem import SteM
 
 
-class Planner:
+class Planner(PlanSource):
     """The plan source of a slot whose plan the optimizer chooses."""
 
     def __init__(
@@ -187,10 +187,8 @@ class Planner:
         counted = tuple(self._rows), dict(self._probes), dict(self._selections), self._slices
         return PlannerSnapshot(self.optimizer.saved(), *counted)
 
-    def restore(self, saved: PlannerSnapshot | None) -> None:
-        """Restore from a snapshot, if the other process had a planner."""
-        if saved is None:
-            return
+    def restore(self, saved: PlannerSnapshot) -> None:
+        """Restore from the snapshot of another planner."""
         self._rows, self._slices = list(saved.rows), saved.slices
         self._probes, self._selections = dict(saved.probes), dict(saved.selections)
         self.optimizer.restore(saved.optimizer)

@@ -6,7 +6,6 @@ The rows of a group-by wait here for the watermark: a slide boundary is emitted 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -26,15 +25,13 @@ from eddyline.plan.bounds import FOREVER
 from eddyline.routing.boundaries import boundaries
 from eddyline.routing.packet import Packet
 from eddyline.routing.rows_windows import RowsWindow
+from eddyline.state.arena import Arena
+from eddyline.state.part import Cut, Named, Part, Versioned, named, number_of, of_number
 from eddyline.state.rows import Rows
-from eddyline.state.shelf import Shelf
 
 Times = NDArray[np.int64]
 
 Values = Mapping[Expr, pa.Array]
-
-Named = list[tuple[str, pa.RecordBatch]]
-"""Record batches, each with the name of its kind."""
 
 
 class GroupsSnapshot(Snapshot, frozen=True):
@@ -45,11 +42,27 @@ class GroupsSnapshot(Snapshot, frozen=True):
     committed: tuple[str, ...]
 
 
-class Results(Protocol):
-    """Takes complete tuples and returns result rows."""
+class Results(Part):
+    """Takes complete tuples and returns result rows. The results since the last call of `drain` are in `_out`."""
+
+    name, snapshot = "results", GroupsSnapshot
+
+    def __init__(self) -> None:
+        self._out: list[pa.RecordBatch] = []
+
+    @property
+    def next(self) -> int | None:
+        """The first slide boundary, in microseconds, that is not emitted yet; None without slides."""
+        return None
+
+    @property
+    def committed(self) -> tuple[Panes, ...]:
+        """The cells of groups at the last commit; they are never changed."""
+        return ()
 
     def add(self, packet: Packet, values: Values, rows: Sequence[Rows]) -> None:
         """Complete tuples, the columns that they need, and the rows of the sources, which their numbers refer to."""
+        raise NotImplementedError
 
     def advance(self, watermark: int) -> None:
         """Advance to this watermark of the query: everything below it is final."""
@@ -59,55 +72,26 @@ class Results(Protocol):
 
     def drain(self) -> list[pa.RecordBatch]:
         """The result rows since the last call."""
-
-    def commit(self) -> None:
-        """Commit: events before it cannot be undone any more."""
+        out, self._out = self._out, []
+        return out
 
     def wind_back(self) -> None:
-        """Undo everything since the last commit."""
+        self._out = []
 
-    def saved(self, shelf: Shelf) -> GroupsSnapshot | None:
-        """A snapshot for another process, once results are drained; None without aggregates."""
-
-    def restore(self, saved: GroupsSnapshot | None, shelf: Shelf) -> None:
-        """Restore from a snapshot."""
-
-    @property
-    def committed(self) -> tuple[Panes, ...]:
-        """The cells of groups at the last commit; they are never changed."""
-
-    @property
-    def next(self) -> int | None:
-        """The first slide boundary, in microseconds, that is not emitted yet; None without slides."""
-
-    def small_state(self) -> tuple[int | None, Named]:
-        """The next slide boundary, and cells and tuples: the part of the state that cannot be rebuilt from live
-        rows."""
-
-    def restore_small_state(self, next: int | None, batches: Named) -> None:
-        """Restore from the small state of one or several slots."""
-
-    @property
-    def rows(self) -> int:
-        """Rows of state held."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of state held."""
+    def saved(self) -> GroupsSnapshot | None:
+        if self._out:
+            raise InternalError("results were not drained before the slot was saved")
+        return None
 
 
-class RowResults:
+class RowResults(Results):
     """SELECT without aggregates: each complete tuple is a row. With SELECT PARTIAL, each partial one is, too."""
 
-    rows = nbytes = 0
-    next = None
-    committed = ()
-
     def __init__(self, query: BoundQuery, errors: ErrorCount) -> None:
+        super().__init__()
         self._outputs, self._schema, self._errors = query.outputs, query.schema, errors
         self._aliases = [source.alias for source in query.sources]
         self._key = MatchKey(query) if query.partial else None
-        self._out: list[pa.RecordBatch] = []
 
     def add(self, packet: Packet, values: Values, rows: Sequence[Rows]) -> None:
         missing = [alias for source, alias in enumerate(self._aliases) if source not in packet.rows]
@@ -122,36 +106,8 @@ class RowResults:
             arrays += [pa.repeat(text, packet.size), self._key.of(values, times)]
         self._out.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
 
-    def advance(self, watermark: int) -> None:
-        pass
 
-    def end(self, latest: int | None) -> None:
-        pass
-
-    def drain(self) -> list[pa.RecordBatch]:
-        out, self._out = self._out, []
-        return out
-
-    def commit(self) -> None:
-        pass
-
-    def wind_back(self) -> None:
-        self._out = []
-
-    def saved(self, shelf: Shelf) -> None:
-        _check_drained(self._out)
-
-    def restore(self, saved: GroupsSnapshot | None, shelf: Shelf) -> None:
-        assert saved is None
-
-    def small_state(self) -> tuple[int | None, Named]:
-        return None, []
-
-    def restore_small_state(self, next: int | None, batches: Named) -> None:
-        pass
-
-
-class GroupResults:
+class GroupResults(Results):
     """SELECT with aggregates: each complete tuple counts at the slide boundaries whose windows contain all its
     components.
 
@@ -169,7 +125,11 @@ class GroupResults:
         partial: bool = False,
         tuning: EngineTuning = ENGINE,
         clusters: Clusters | None = None,
+        *,
+        arena: Arena,
     ) -> None:
+        super().__init__()
+        self._arena = arena
         self._query, self._slide, self._rows_windows = query, group.slide, rows_windows
         self._beyond = 0
         """How long after the newest row windows may end that are emitted at the end of the streams."""
@@ -177,9 +137,7 @@ class GroupResults:
             self._beyond = max(s.window.size for s in query.sources if s.window.kind is WindowKind.RANGE)
         self._clusters = clusters
         self._grouping = Grouping(query, errors, partial, tuning, clusters)
-        self._out: list[pa.RecordBatch] = []
-        self._waiting: tuple[_WaitingTuples, ...] = ()
-        self._committed: tuple[_WaitingTuples, ...] = ()
+        self._waiting = Versioned[tuple[_WaitingTuples, ...]](())
 
     def add(self, packet: Packet, values: Values, rows: Sequence[Rows]) -> None:
         classes = () if self._clusters is None else self._clusters.of_tuples(packet, rows)
@@ -192,7 +150,7 @@ class GroupResults:
             self._grouping.add(values, packet.size, first, last, packet.carried, classes)
             return
         places = {s: rows[s].ordinals(packet.rows[s]) for s in self._rows_windows}
-        self._waiting = (*self._waiting, _WaitingTuples(dict(values), first, last, places))
+        self._waiting.now = (*self._waiting.now, _WaitingTuples(dict(values), first, last, places))
 
     @property
     def committed(self) -> tuple[Panes, ...]:
@@ -209,8 +167,8 @@ class GroupResults:
             self._emit(self._slide.first_from(latest + self._beyond))
 
     def _emit(self, upto: int) -> None:
-        while self._waiting and (at := min(int(w.first.min()) for w in self._waiting)) <= upto:
-            self._waiting = tuple(w for w in (self._count(w, at) for w in self._waiting) if w is not None)
+        while (waiting := self._waiting.now) and (at := min(int(w.first.min()) for w in waiting)) <= upto:
+            self._waiting.now = tuple(w for w in (self._count(w, at) for w in waiting) if w is not None)
         self._out += self._grouping.emit(upto)
 
     def _count(self, waiting: _WaitingTuples, at: int) -> _WaitingTuples | None:
@@ -231,50 +189,49 @@ class GroupResults:
         rest = waiting if alive.all() else waiting.only(alive)
         return _WaitingTuples(rest.values, np.maximum(rest.first, at + self._slide.step), rest.last, rest.places)
 
-    def drain(self) -> list[pa.RecordBatch]:
-        out, self._out = self._out, []
-        return out
-
-    def commit(self) -> None:
+    def commit(self, cut: Cut) -> None:
         self._grouping.commit()
-        self._committed = self._waiting
+        self._waiting.commit()
 
     def wind_back(self) -> None:
+        super().wind_back()
         self._grouping.wind_back()
-        self._waiting, self._out = self._committed, []
+        self._waiting.wind_back()
 
-    def saved(self, shelf: Shelf) -> GroupsSnapshot:
-        _check_drained(self._out)
+    def saved(self) -> GroupsSnapshot:
+        super().saved()
+        shelf = self._arena.shelf
 
         def names(waiting: tuple[_WaitingTuples, ...]) -> tuple[str, ...]:
             return tuple(shelf.put(w, lambda w: [w.batch]) for w in waiting)
 
-        return GroupsSnapshot(self._grouping.saved(shelf), names(self._waiting), names(self._committed))
+        return GroupsSnapshot(self._grouping.saved(shelf), *map(names, self._waiting.saved))
 
-    def restore(self, saved: GroupsSnapshot | None, shelf: Shelf) -> None:
+    def restore(self, saved: GroupsSnapshot) -> None:
+        shelf = self._arena.shelf
+
         def found(names: tuple[str, ...]) -> tuple[_WaitingTuples, ...]:
             return tuple(shelf.get(name, lambda batches: self._from_batch(batches[0])) for name in names)
 
-        assert saved is not None
         self._grouping.restore(saved.grouping, shelf)
-        self._waiting, self._committed = found(saved.waiting), found(saved.committed)
+        self._waiting.restore((found(saved.waiting), found(saved.committed)))
 
     @property
     def next(self) -> int | None:
         return None if self._slide is None else max(self._slide.at(self._grouping.next), -FOREVER)
 
-    def small_state(self) -> tuple[int | None, Named]:
+    def durable(self, cut: Cut) -> Named:
+        """The next boundary, cells, and tuples that wait."""
         next, panes = self._grouping.small_state()
-        waiting = [_without_dictionaries(w.batch) for w in self._waiting]
+        waiting = [_without_dictionaries(w.batch) for w in self._waiting.now]
         if waiting:  # in one piece
             waiting = pa.Table.from_batches(waiting).combine_chunks().to_batches()
-        return next, [*(("panes", rows) for rows in panes), *(("waiting", rows) for rows in waiting)]
+        cells = [("panes", rows) for rows in panes]
+        return [("boundary", of_number(next)), *cells, *(("waiting", rows) for rows in waiting)]
 
-    def restore_small_state(self, next: int | None, batches: Named) -> None:
-        assert next is not None
-        self._grouping.restore_small_state(next, [batch for name, batch in batches if name == "panes"])
-        self._waiting = tuple(self._from_batch(batch) for name, batch in batches if name == "waiting")
-        self._committed = self._waiting
+    def restore_durable(self, own: Named, any_slot: Named) -> None:
+        self._grouping.restore_small_state(number_of(named(any_slot, "boundary"), int), named(own, "panes"))
+        self._waiting.start(tuple(map(self._from_batch, named(own, "waiting"))))
 
     def _from_batch(self, batch: pa.RecordBatch) -> _WaitingTuples:
         values: dict[Expr, pa.Array] = {}
@@ -288,12 +245,12 @@ class GroupResults:
         return _WaitingTuples(values, first, last, places)
 
     @property
-    def rows(self) -> int:
-        return self._grouping.rows + sum(w.first.size for w in self._waiting)
+    def state_rows(self) -> int:
+        return self._grouping.rows + sum(w.first.size for w in self._waiting.now)
 
     @property
-    def nbytes(self) -> int:
-        return self._grouping.memory_bytes + sum(w.nbytes for w in self._waiting)
+    def state_bytes(self) -> int:
+        return self._grouping.memory_bytes + sum(w.nbytes for w in self._waiting.now)
 
 
 class _WaitingTuples:
@@ -330,21 +287,17 @@ def results_of(
     rows_windows: Mapping[int, RowsWindow],
     errors: ErrorCount,
     partial: bool,
+    arena: Arena,
     tuning: EngineTuning = ENGINE,
     clusters: Clusters | None = None,
 ) -> Results:
     """The results of a query. With `partial`, aggregates are emitted as cells, for `partial.combine`."""
     if query.group is None:
         return RowResults(query, errors)
-    return GroupResults(query, query.group, rows_windows, errors, partial, tuning, clusters)
+    return GroupResults(query, query.group, rows_windows, errors, partial, tuning, clusters, arena=arena)
 
 
 def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Decode dictionaries: each batch has its own, so batches with dictionaries cannot be concatenated."""
     arrays = [a.dictionary_decode() if pa.types.is_dictionary(a.type) else a for a in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
-
-
-def _check_drained(out: list[pa.RecordBatch]) -> None:
-    if out:
-        raise InternalError("results were not drained before the slot was saved")

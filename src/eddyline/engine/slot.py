@@ -8,7 +8,7 @@ receives are readable and not late (see intake.py). Watermarks do not move betwe
 builds the received rows and flushes the eddy, so the results of a batch leave with the batch.
 
 A slot is composed of an executor (the plan at work), a plan source, an input and results, each in a file of its own.
-The snapshot of a slot for another process is composed of their snapshots (snapshot.py).
+What they keep are parts (state/part.py): committing, winding back, snapshots and sizes are loops over `parts`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.bound.model import BoundQuery
+from eddyline.codec import Snapshot
 from eddyline.engine.answers import NewRows
 from eddyline.engine.asked_again import AskedAgain
 from eddyline.engine.clusters import clusters_of
@@ -34,6 +35,7 @@ from eddyline.engine.finished_batch import FinishedBatch
 from eddyline.engine.gatherer import Gatherer
 from eddyline.engine.input import Input
 from eddyline.engine.lookups import Answer, AnswersKept, Request
+from eddyline.engine.parts import made
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import asked_plan, plan_source
@@ -55,6 +57,7 @@ from eddyline.routing.packet import Packet
 from eddyline.settings import Settings
 from eddyline.spill.accounts import TABLE, GroupAccounts, Spillable, Table
 from eddyline.state.arena import Arena
+from eddyline.state.part import Cut, Named, Part, Versioned
 
 
 def _least(one: int | None, other: int | None) -> int | None:
@@ -64,6 +67,39 @@ def _least(one: int | None, other: int | None) -> int | None:
 
 NO_ACCOUNTS: Table = np.empty(0, TABLE)
 """Nothing is known of groups that come."""
+
+
+class ProgressSnapshot(Snapshot, frozen=True):
+    """The watermark and the expression errors, each with its committed twin, and the first error."""
+
+    watermark: tuple[int | None, int | None]
+    errors: tuple[int, int]
+    first_error: str
+
+
+class Progress(Part):
+    """How far a slot has come: the query's watermark at the end of the last batch, and the errors of expressions."""
+
+    name, snapshot = "progress", ProgressSnapshot
+
+    def __init__(self, errors: ErrorCount) -> None:
+        self.watermark = Versioned[int | None](None)
+        self._errors, self._committed = errors, errors.count
+
+    def commit(self, cut: Cut) -> None:
+        self.watermark.commit()
+        self._committed = self._errors.count
+
+    def wind_back(self) -> None:
+        self.watermark.wind_back()
+        self._errors.count = self._committed
+
+    def saved(self) -> ProgressSnapshot:
+        return ProgressSnapshot(self.watermark.saved, (self._errors.count, self._committed), self._errors.first)
+
+    def restore(self, saved: ProgressSnapshot) -> None:
+        self.watermark.restore(saved.watermark)
+        (self._errors.count, self._committed), self._errors.first = saved.errors, saved.first_error
 
 
 class Slot:
@@ -90,18 +126,17 @@ class Slot:
         axis = spill_axis(plan_of(query), settings.groups) if settings.has_groups else None
         self.executor = Executor(query, tree or asked, settings, *parts, self._complete, tuning, axis, owners)
         self.plans = plans(self.executor.plan, settings, self._meter.clock, tuning.optimizer)
-        self.input = Input(query, self.executor, self.errors)
+        self.input = Input(query, self.executor, self.errors, self.arena)
         clusters = clusters_of(query) if settings.estimates == "on" else None
         windows = self.executor.rows_windows
-        self.results: Results = results_of(query, windows, self.errors, partial, tuning.engine, clusters)
-        self.accounts = None if axis is None else GroupAccounts(axis, self.executor.source_stems)
+        self.results: Results = results_of(query, windows, self.errors, partial, self.arena, tuning.engine, clusters)
+        self._made = made(query, self.executor)
+        self.accounts = next((part for part in self._made if isinstance(part, GroupAccounts)), None)
         """Those of the groups that can leave memory."""
+        self._progress = Progress(self.errors)
         gather = self.executor.gather if self.accounts is None else self._gather
         self._gatherer = Gatherer(gather, self.results, self.executor.stems, tuning.engine.result_rows)
-        self.version = self.committed_errors = 0
-        self.watermark: int | None = None
-        """The query's watermark at the end of the last batch."""
-        self.committed_watermark: int | None = None
+        self.version = 0
         self.batch_done: tuple[str, str] | None = None
         """The histories before and after a batch that is neither committed nor wound back yet."""
         self.relocated = "", ""
@@ -115,6 +150,17 @@ class Slot:
         """The pressure of the input in this batch."""
         self.peak_rows = self.peak_bytes = 0
         """The state at the end of the last batch, before rows expired."""
+
+    @property
+    def parts(self) -> list[Part]:
+        """Everything that the slot keeps, in the order in which it is committed."""
+        own = self.input, self.results, self.plans, self._progress
+        return [*self.executor.parts, *own, *self._made]
+
+    @property
+    def watermark(self) -> int | None:
+        """The query's watermark at the end of the last batch."""
+        return self._progress.watermark.now
 
     def _complete(self, packet: Packet) -> None:
         """Take complete tuples."""
@@ -143,11 +189,15 @@ class Slot:
 
     def forget(self, groups: NDArray[np.int64]) -> int:
         """Between a commit and the next batch: all rows of these groups leave memory. Returns how many."""
-        gone = self.executor.forget(groups)
-        if self.accounts is not None:
-            self.accounts.forget(groups)
+        gone = self.executor.forget(groups) + sum(part.forget(groups) for part in self.parts)
         self.plans.changed(self.executor)
         return gone
+
+    def adopt(self, groups: NDArray[np.int64], state: Named) -> None:
+        """Between a commit and the next batch: these groups come from the slot whose durable state this is. Their rows
+        come with `take_over`."""
+        for part in self.parts:
+            part.adopt(groups, state)
 
     def prefer(self, preference: Preference, is_new: bool) -> None:
         """Between a commit and the next batch: process rows that satisfy a condition first. `is_new`: it was another
@@ -197,7 +247,7 @@ class Slot:
         released = self.input.release_counted(query_watermark, at=[at for _, at in sorted(marks.watermarks.items())])
         self.executor.load()
         marks.released(released, self.executor.built)
-        self.watermark = query_watermark
+        self._progress.watermark.now = query_watermark
         if held is None:
             self.executor.expire(watermarks, self.watermark)
         else:
@@ -266,11 +316,11 @@ class Slot:
             final = _least(query_watermark if held is None else held.query, waits)
             if final is not None:
                 self.results.advance(final)
-            self.watermark = query_watermark
+            self._progress.watermark.now = query_watermark
             self.peak_rows, self.peak_bytes = self.state_rows, self.state_bytes
             self.executor.expire(watermarks, self.watermark)
-            if self.accounts is not None:
-                self.accounts.end_batch()
+            for part in self.parts:
+                part.end_batch()
         self.cpu = self._meter.take()
         self.plans.watch(self.executor, FinishedBatch(watermarks, self.peak_bytes, self.cpu, self.pressure))
 
@@ -282,7 +332,7 @@ class Slot:
         access = self.executor.access
         assert access is not None
         access.batch = self.version
-        return access.forget(kept, now, self.watermark, self.executor.source_stems)
+        return access.evict(kept, now, self.watermark, self.executor.source_stems)
 
     def note_answers(self, now: float) -> None:
         """After the last answers of a batch."""
@@ -298,8 +348,7 @@ class Slot:
             access.seed()
             if not access.is_ranked:
                 access.rank_again(self.executor.source_stems, self.executor.eddy.gather)
-            self.input.release(query_watermark)
-            self.executor.take_in()
+            self._join(query_watermark)
             access.look()
         for decision in access.decisions:
             self.executor.eddy.decisions.add(replace(decision, at=sum(self.executor.built)))
@@ -339,32 +388,51 @@ class Slot:
         self.results.end(newest)
 
     def _take_in(self, watermark: int | None) -> None:
-        self.input.release(watermark)
-        self.executor.take_in()
+        self._join(watermark)
         self._gatherer.flush()
+
+    def _join(self, watermark: int | None) -> None:
+        """Build the rows that were received, and those that waited for this watermark, and route them."""
+        self.input.release(watermark)
+        for source, stem in enumerate(self.executor.source_stems):
+            if stem.waiting:
+                for part in self._made:
+                    part.take_in(source, stem.rows, slice(stem.built, stem.rows.stored))
+        self.executor.take_in()
 
     def drain(self) -> list[pa.RecordBatch]:
         """The results since the last call."""
         return self.results.drain()
 
+    @property
+    def cut(self) -> Cut:
+        """How far the slot has come."""
+        final, held = self.watermark, self.executor.held
+        final = -FOREVER if final is None else final
+        return Cut(self.watermark, final if held is None else min(final, held), self.results.next)
+
     def commit(self, version: int) -> None:
         """Commit: events before it cannot be undone any more, and expired rows are released."""
-        self.executor.commit(self.watermark, self.results.next)
-        self.input.commit()
-        self.results.commit()
-        if self.accounts is not None:
-            self.accounts.commit()
-        self.version, self.committed_watermark, self.committed_errors = version, self.watermark, self.errors.count
+        cut = self.cut
+        for part in self.parts:
+            part.commit(cut)
+        self.version = version
 
     def wind_back(self) -> None:
         """Undo everything since the last commit."""
-        self.executor.wind_back()
-        self.input.wind_back()
+        for part in reversed(self.parts):
+            part.wind_back()
         self._gatherer.clear()
-        self.results.wind_back()
-        if self.accounts is not None:
-            self.accounts.wind_back()
-        self.watermark, self.errors.count = self.committed_watermark, self.committed_errors
+
+    def durable(self) -> Named:
+        """What the rows of the log cannot rebuild, for the checkpoint."""
+        cut = self.cut
+        return [named for part in self.parts for named in part.durable(cut)]
+
+    def restore_durable(self, own: Named, any_slot: Named) -> None:
+        """Restore from the durable state of one or several slots; `any_slot` is that of one of them."""
+        for part in self.parts:
+            part.restore_durable(own, any_slot)
 
     def close(self) -> None:
         """Close the arena and drop everything that refers to it; the slot cannot be used any more."""
@@ -378,17 +446,17 @@ class Slot:
     @property
     def waiting(self) -> int:
         """Rows, and cells of groups, that wait for the watermark."""
-        return self.input.rows + self.results.rows
+        return self.input.state_rows + self.results.state_rows
 
     @property
     def state_rows(self) -> int:
         """Rows held in SteMs, waiting rows and panes."""
-        return self.executor.rows + self.waiting
+        return sum(part.state_rows for part in self.parts)
 
     @property
     def state_bytes(self) -> int:
         """Bytes held."""
-        return self.executor.nbytes + self.input.nbytes + self.results.nbytes
+        return sum(part.state_bytes for part in self.parts)
 
     @property
     def spillable(self) -> Spillable:

@@ -37,17 +37,14 @@ from eddyline.routing.rows_windows import RowsWindow
 from eddyline.routing.scope import OldRows, Scope, whole
 from eddyline.settings import Settings
 from eddyline.state.arena import Arena
+from eddyline.state.part import Cut, Part
 from eddyline.state.stem import SteM, StemSnapshot
 from eddyline.state.view import View, ViewSnapshot
 
 
 class MigrationSnapshot(Snapshot, frozen=True):
-    """A migration under way: its target plan, its progress, and its state beside that of the running plan."""
+    """A migration under way: its progress, and its state beside that of the running plan."""
 
-    plan: str
-    parallel: bool
-    first: tuple[int, ...]
-    """The first new row of each source."""
     views: tuple[ViewSnapshot, ...]
     stems: tuple[StemSnapshot, ...]
     moved: int
@@ -57,8 +54,10 @@ class MigrationSnapshot(Snapshot, frozen=True):
     predicted: Mapping[str, float]
 
 
-class Migration:
+class Migration(Part):
     """The change from the plan that an eddy runs to another plan."""
+
+    name, snapshot = "migration", MigrationSnapshot
 
     def __init__(
         self,
@@ -217,14 +216,14 @@ class Migration:
         batches = f"{self.batches} batch{'es' * (self.batches != 1)}"
         why = f"{self.moved:,} rows in {batches} and {took}, with a longest pause of {1000 * self.longest:.3g} ms"
         measured = {"rows": self.moved, "batches": self.batches, "seconds": self.seconds, "longest": self.longest}
-        measured |= {"tuples": self.rows, "bytes": self.nbytes}
+        measured |= {"tuples": self.state_rows, "bytes": self.state_bytes}
         measured["duration"] = self.duration
         measured |= {f"predicted {name}": value for name, value in self.predicted.items()}
         return Decision("migration", self._eddy.work.moment, what, why, measured, self.predicted)
 
     # Ends
 
-    def adopt(self, stems: list[SteM]) -> None:
+    def exchange(self, stems: list[SteM]) -> None:
         """Replace `stems`, those of the slot, by those of the new plan. The caller then changes its eddy to the new
         plan."""
         old = dict(zip(map(state_of, self._eddy.plan.materialised), stems[self._sources :], strict=True))
@@ -249,12 +248,12 @@ class Migration:
         """Views and SteMs of the migration, beside the SteMs of the running plan."""
         return [*self._views.values(), *self._own.values()]
 
-    def expire(self) -> None:
+    def end_batch(self) -> None:
         """Expire tuples. Call it after the slot's SteMs have expired theirs."""
         for stem in self._own.values():
             stem.expire_tuples(self._stems)
 
-    def commit(self) -> None:
+    def commit(self, cut: Cut) -> None:
         """Commit. Call it after the slot's SteMs are committed."""
         self.batches += 1
         self._came_before = self._came
@@ -270,21 +269,18 @@ class Migration:
         self._handed.clear()
 
     @property
-    def nbytes(self) -> int:
+    def state_bytes(self) -> int:
         """Bytes held beside those of the running plan."""
         return sum(part.nbytes for part in self._parts)
 
     @property
-    def rows(self) -> int:
+    def state_rows(self) -> int:
         """Tuples held beside those of the running plan."""
         return sum(stem.held for stem in self._own.values())
 
     def saved(self) -> MigrationSnapshot:
         """A snapshot for another process, at the end of a batch."""
         return MigrationSnapshot(
-            plan=self.plan.text,
-            parallel=self.parallel,
-            first=tuple(self.first),
             views=tuple(view.saved() for view in self._views.values()),
             stems=tuple(stem.saved() for stem in self._own.values()),
             moved=self.moved,

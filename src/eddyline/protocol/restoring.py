@@ -26,7 +26,7 @@ from eddyline.plan.bounds import FOREVER
 from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.home import Home
 from eddyline.protocol.ledger import Ledger
-from eddyline.protocol.small_files import restore_small
+from eddyline.protocol.small_files import adopt_small, restore_small
 from eddyline.protocol.tracks import begin_tracks, follow_tracks
 from eddyline.spill.accounts import TABLE
 from eddyline.spill.generations import NEVER, Generations
@@ -53,6 +53,7 @@ def opened(home: Home, decision: BatchDecision, number: int) -> tuple[Slot, bool
                 slot = home.keeper.open(number)
             home.drop_lookups(number)
             rebuilt = restore(home, slot, number, decision.batch, decision.ledger, decision.slot_map)
+            _exchange_parts(home, decision, number, slot)
             slot.relocated = decision.arrangement
         slot.executor.generations = decision.ledger.generations
         slot.batch_done = None
@@ -147,6 +148,7 @@ def _relocate(home: Home, decision: BatchDecision, number: int, slot: Slot) -> N
         slot.forget(gone)
     if (now < before).any():
         _load(home, decision, number, slot, now, before)
+        _adopt(home, decision, slot, np.flatnonzero(now < before))
     begin_tracks(slot, slot_map, number, decision.ledger.epoch)
     follow_tracks(slot, slot_map, number)
 
@@ -176,6 +178,26 @@ def _load(home: Home, decision: BatchDecision, number: int, slot: Slot, now: Int
     moved = np.frombuffer(decision.moved, TABLE)
     slot.take_over(rows(), moved[np.isin(moved["group"], come)])
     reach("balance: groups have come")
+
+
+def _exchange_parts(home: Home, decision: BatchDecision, number: int, slot: Slot) -> None:
+    """After a slot was rebuilt with the rows of its groups in this batch: what its parts have in the small state is of
+    the commit, when it had other groups."""
+    if decision.slot_map is None or decision.map_before is None:
+        return
+    now, before = decision.slot_map.since(number), decision.map_before.since(number)
+    if (gone := np.flatnonzero(now > before)).size:
+        for part in slot.parts:
+            if part.adopts:
+                part.forget(gone)
+    if (come := np.flatnonzero(now < before)).size:
+        _adopt(home, decision, slot, come)
+
+
+def _adopt(home: Home, decision: BatchDecision, slot: Slot, come: Ints) -> None:
+    assert decision.map_before is not None
+    small = home.checkpoint.commit_of(decision.batch - 1).small
+    adopt_small(home, slot, come, decision.map_before.places[come].astype(np.int64), small)
 
 
 def _in_memory(slot: Slot, shipment: Shipment, epoch: int, generations: Generations) -> Shipment:

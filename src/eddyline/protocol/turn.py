@@ -138,7 +138,8 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
     forgotten = None if slot.executor.access is None else slot.executor.access.forgotten
     log_file = home.log.write(name, number, epoch, logged, merged, least, by_group, own, forgotten)
     reach("turn: rows are logged")
-    small = write_small(home, slot, number, name) if home.has_small_state else None
+    durable = slot.durable()
+    small = write_small(home, number, name, durable) if durable else None
     reach("turn: small state is written")
     attempt = name if home.query.asks else ""
     slot.batch_done = decision.begins_at(number), decision.after + attempt

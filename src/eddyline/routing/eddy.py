@@ -48,6 +48,7 @@ from eddyline.routing.tracked_rows import TrackedRows
 from eddyline.routing.tuning import DEFAULT, RoutingTuning
 from eddyline.routing.weights import Weights, part_of
 from eddyline.settings import Settings
+from eddyline.state.part import Cut, Part
 from eddyline.state.stem import SteM
 from eddyline.state.view import View
 
@@ -55,6 +56,8 @@ from eddyline.state.view import View
 class EddySnapshot(Snapshot, frozen=True):
     """The work of an eddy and what it learned. No tuple waits in it."""
 
+    number: int
+    committed_number: int
     work: WorkSnapshot
     routes: tuple[EntrySnapshot, ...]
     learned: Learned | None
@@ -64,8 +67,10 @@ def nothing() -> None:
     """What an eddy calls if nobody watches it."""
 
 
-class Eddy:
+class Eddy(Part):
     """Routes packets through the SteMs and selections of one plan."""
+
+    name, snapshot = "eddy", EddySnapshot
 
     def __init__(
         self,
@@ -93,6 +98,7 @@ class Eddy:
         self.work, self.decisions = Work(tuning), DecisionLog()
         self.number = 0
         """The number of tuples built so far. The number at its build decides which others a tuple may match."""
+        self._committed_number = 0
         self._foreign: set[int] = set()
         """The larger spans whose tuples were started here but made by another eddy."""
         self.change(plan, scope)
@@ -308,6 +314,13 @@ class Eddy:
         """Whether no tuple waits."""
         return self.scheduler.is_empty
 
+    def commit(self, cut: Cut) -> None:
+        self._committed_number = self.number
+
+    def wind_back(self) -> None:
+        self.clear()
+        self.number = self._committed_number
+
     def clear(self) -> None:
         """Drop all waiting tuples."""
         self.scheduler.clear()
@@ -324,10 +337,12 @@ class Eddy:
 
     def saved(self) -> EddySnapshot:
         """A snapshot for another process, of what was learned; at the end of a micro-batch, when no tuple waits."""
-        return EddySnapshot(self.work.saved(), self.routes.saved(), self._router.saved())
+        numbers = self.number, self._committed_number
+        return EddySnapshot(*numbers, self.work.saved(), self.routes.saved(), self._router.saved())
 
     def restore(self, saved: EddySnapshot) -> None:
         """Restore from a snapshot."""
+        self.number, self._committed_number = saved.number, saved.committed_number
         self.work.restore(saved.work)
         self.routes.restore(saved.routes, self.work)
         self._router.restore(saved.learned)

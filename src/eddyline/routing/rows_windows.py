@@ -27,6 +27,7 @@ from eddyline.codec import Snapshot
 from eddyline.plan.bounds import FOREVER
 from eddyline.state.arena import Arena
 from eddyline.state.column import Column, ColumnSnapshot
+from eddyline.state.part import Cut, Named, Part, named, number_of, of_number
 
 Times = NDArray[np.int64]
 
@@ -68,11 +69,14 @@ class PlacesInWindow(Protocol):
         """The place from which on rows are in the window at each of these times."""
 
 
-class RowsWindow:
+class RowsWindow(Part):
     """The times of every row of a source with a ROWS window of `size` rows. With `slide` it is also asked for slide
     boundaries that the watermark has passed."""
 
-    def __init__(self, arena: Arena, size: int, slide: Slide | None = None) -> None:
+    snapshot = RowsWindowSnapshot
+
+    def __init__(self, arena: Arena, size: int, slide: Slide | None = None, source: int = 0) -> None:
+        self.name = f"window {source}"
         self.size, self._slide = size, slide
         self._times = Column(arena, "i8")
         self._base = self._committed_rows = self._to_recount = 0
@@ -130,11 +134,10 @@ class RowsWindow:
         last = np.append(times[1:] != times[:-1], True) & np.append(times[1:] >= next, True)
         return tuple(zip(times[last].tolist(), rows[last].tolist(), strict=True))
 
-    def commit(self, watermark: int, next: int | None = None) -> None:
-        """Release the times below the watermark, which no later check needs; their count stays. Slide boundaries from
-        `next` on are not emitted yet."""
-        self._passed = self._passed_at(watermark, next)
-        self._base = self._rows_before(watermark)
+    def commit(self, cut: Cut) -> None:
+        """Release the times that are final, which no later check needs; their count stays."""
+        self._passed = self._passed_at(cut.final, cut.next)
+        self._base = self._rows_before(cut.final)
         self._times.release(self._base)
         self._committed_rows, self._committed_marks = self._times.rows, self._marks
 
@@ -155,10 +158,16 @@ class RowsWindow:
         self._marks, self._committed_marks = saved.marks, saved.committed_marks
         self._passed = saved.passed
 
-    def counted(self, watermark: int, next: int | None) -> RowsCounted:
-        """The part of the state that cannot be rebuilt from live rows, at this watermark. Slide boundaries from `next`
-        on are not emitted yet."""
-        return RowsCounted(self.rows, self._marks, self._passed_at(watermark, next), self._rows_before(watermark))
+    def durable(self, cut: Cut) -> Named:
+        """The counts, which live rows do not tell."""
+        return [(self.name, of_number(self.counted(cut.final, cut.next)))]
+
+    def counted(self, final: int, next: int | None) -> RowsCounted:
+        """The counts when everything below a time is final and slide boundaries from `next` on are not emitted yet."""
+        return RowsCounted(self.rows, self._marks, self._passed_at(final, next), self._rows_before(final))
+
+    def restore_durable(self, own: Named, any_slot: Named) -> None:
+        self.start_at(number_of(named(any_slot, self.name), RowsCounted))
 
     def start_at(self, counted: RowsCounted) -> None:
         """Start a new window after rows that were counted before. The times of the last of them may still be needed:
@@ -177,6 +186,5 @@ class RowsWindow:
             self._committed_rows, self._to_recount = self._times.rows, 0
 
     @property
-    def nbytes(self) -> int:
-        """Bytes held."""
+    def state_bytes(self) -> int:
         return self._times.nbytes

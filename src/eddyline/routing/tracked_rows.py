@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from eddyline.codec import Snapshot
 from eddyline.routing.packet import Packet
+from eddyline.state.part import Part
 from eddyline.state.rows import Rows
 
 Ints = NDArray[np.int64]
@@ -30,8 +31,10 @@ class TrackedRowsSnapshot(Snapshot, frozen=True):
     begun: Mapping[int, Mapping[int, int]]
 
 
-class TrackedRows:
+class TrackedRows(Part):
     """Tells new rows of groups on tracks from all others."""
+
+    name, snapshot = "tracks", TrackedRowsSnapshot
 
     def __init__(self, rows: Mapping[int, Rows], groups: int) -> None:
         """`rows` are those of the sources whose rows are placed, in one of so many groups."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from eddyline.codec import Snapshot
 from eddyline.plan.spill_axis import SpillAxis
 from eddyline.routing.packet import Packet
+from eddyline.state.part import Cut, Part
 from eddyline.state.stem import SteM
 
 Ints = NDArray[np.int64]
@@ -103,8 +104,10 @@ class Spillable:
         return np.frombuffer(self.accounts, TABLE)
 
 
-class GroupAccounts:
+class GroupAccounts(Part):
     """Keeps the accounts of the groups of one slot."""
+
+    name, snapshot = "accounts", AccountsSnapshot
 
     def __init__(self, axis: SpillAxis, stems: Sequence[SteM]) -> None:
         """`stems` are those of the sources. Results are counted for the groups of the sources that lead."""
@@ -156,8 +159,7 @@ class GroupAccounts:
         now.counted = tuple(counted)
         return came
 
-    def commit(self) -> None:
-        """Events before it cannot be undone any more."""
+    def commit(self, cut: Cut | None = None) -> None:
         self._committed = self._now.copy()
 
     def wind_back(self) -> None:
@@ -177,13 +179,14 @@ class GroupAccounts:
         now.last[known] = now.batch - accounts["idle"]
         self.commit()
 
-    def forget(self, groups: Ints) -> None:
+    def forget(self, groups: Ints) -> int:
         """After all rows of these groups have left memory: the others have new numbers. The results that the rows made
         go with them: rows to come do not earn them."""
         self._now.rows[:, groups] = 0
         self._now.results[groups] = self._now.arrived[groups] = 0
         self._now.counted = tuple((stem.rows.min_live, stem.rows.stored) for stem in self._stems)
         self.commit()
+        return 0
 
     def saved(self) -> AccountsSnapshot:
         """A snapshot for another process."""
