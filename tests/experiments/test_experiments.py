@@ -16,7 +16,7 @@ from eddyline.experiments.rounds import Turns, ratio, take_turns
 from eddyline.experiments.table import Table
 from eddyline.settings import Settings
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "reproduce.md"
+PAGE = Path(__file__).parent.parent.parent / "lab" / "reproduce.md"
 SIGNATURE = b"\x89PNG"
 
 
