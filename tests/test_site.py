@@ -19,8 +19,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 ROOT = Path(__file__).parent.parent
-_OUTSIDE = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "examples/README.md", "lab/peers.md", "lab/reproduce.md")
-PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in _OUTSIDE)])
+_OUTSIDE = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "examples/README.md")
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "lab").glob("*.md"), *(ROOT / name for name in _OUTSIDE)])
 RUN = {"index", "guide", "python", "from-spark", "from-flink", "files", "generated"}
 """Pages of which cli/test_documents.py runs every block."""
 CHECKED_OTHERWISE = {"language", "sinks-tables", "sources-kafka", "sources-redis"}

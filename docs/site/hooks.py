@@ -22,6 +22,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "examples/README.md": "examples.md",
     "lab/peers.md": "lab/peers.md",
+    "lab/performance.md": "lab/performance.md",
     "lab/reproduce.md": "lab/reproduce.md",
 }
 """Pages outside docs/, and what they are called in the site."""
