@@ -20,7 +20,7 @@ import pyarrow as pa
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.model import BoundQuery
 from eddyline.counts import Counts, StreamCounts
-from eddyline.engine.answers import Failure
+from eddyline.engine.answers import Failure, Unreadable
 from eddyline.engine.lookups import Lookups, look_up
 from eddyline.engine.online import Moment, RunningEstimate, running_estimates
 from eddyline.engine.partial import combine
@@ -55,6 +55,8 @@ class BatchResult:
     late: list[tuple[str, pa.RecordBatch]]
     dead: list[tuple[str, pa.RecordBatch, pa.Array]]
     failed: list[Failure] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    """Rows of tables that are asked, which cannot be read."""
     """Lookups that have failed for good: rows that waited for them are dead."""
 
 
@@ -279,6 +281,10 @@ class BatchEngine:
         failed = [failure for slot in self.slots if slot.executor.access for failure in slot.executor.access.failed()]
         for failure in failed:
             counts += Counts({failure.table: StreamCounts(dead=failure.keys.num_rows, reason=failure.reason)})
+        asked = [(number, slot.executor.access) for number, slot in enumerate(self.slots)]
+        unreadable = [one for number, access in asked if access for one in access.not_readable(number)]
+        for one in unreadable:
+            counts += Counts({one.table: one.counts})
         self._collect()
         self.counts += counts + Counts(
             rows_out=sum(batch.num_rows for batch in results),
@@ -293,7 +299,7 @@ class BatchEngine:
             self.commit()
         else:
             self.held = self._state()
-        return BatchResult(results, late, dead, failed)
+        return BatchResult(results, late, dead, failed, unreadable)
 
     def _collect(self) -> None:
         """Take over the new decisions of the slots. With several slots, a decision names its slot."""

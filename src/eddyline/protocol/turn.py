@@ -118,6 +118,11 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
             files += home.stage(outlet, f"{name}-{outlet.name}-{len(files)}", [dead])
             told = StreamCounts(dead=dead.num_rows, reason=failure.reason)
             counts += Counts({failure.table: told})
+        for one in slot.executor.access.not_readable(number):
+            outlet, dead = Outlet("dead", one.table), one.dead.texts.append_column(REASON, one.dead.reasons)
+            files = staged.setdefault(outlet, [])
+            files += home.stage(outlet, f"{name}-{outlet.name}-{len(files)}", [dead])
+            counts += Counts({one.table: one.counts})
     if decision.kind == "end":
         slot.end(after.newest)
     else:
