@@ -232,7 +232,7 @@ def test_a_lookup_that_is_cancelled_leaves_the_client_usable(table: Made, server
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(client.lookup(("c",), keys), 0.2)
             locking.rollback()
-        assert (await client.lookup(("c",), keys)).to_pylist() == [{"c": 1}]
+        assert (await client.lookup(("c",), keys)).rows.to_pylist() == [{"c": 1}]
         await client.close()
 
     asyncio.run(course())

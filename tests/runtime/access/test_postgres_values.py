@@ -252,3 +252,16 @@ def test_values_in_other_types(
     run("DROP TABLE IF EXISTS other", f"CREATE TABLE other AS SELECT 1 AS k, {value}::{there} AS v")
     opened = table(server.url, "other", f"k BIGINT; v {mine}")
     assert by_both(opened, {"k": [1]}, "v") == [{"v": read}]
+
+
+@pytest.mark.parametrize(
+    "column, mine, key",
+    [("i", "DOUBLE", 2.0**53), ("n", "DOUBLE", 0.1), ("n", "FLOAT", 0.1), ("s", "FLOAT", 2.0**24),
+     ("b", "FLOAT", 2.0**54 + 2.0**31)],
+)  # fmt: skip
+def test_a_number_is_found_by_the_nearest_float(
+    column: str, mine: str, key: float, server: PostgresServer, run: Callable[..., None]
+) -> None:
+    numbers = f"9007199254740993::int8 AS i, 0.1::numeric AS n, 16777217::int4 AS s, {2**54 + 2**30 + 1}::int8 AS b"
+    run("DROP TABLE IF EXISTS near", f"CREATE TABLE near AS SELECT 1::int8 AS k, {numbers}")
+    assert by_both(table(server.url, "near", f"k BIGINT; {column} {mine}"), {column: [key]}, "k") == [{"k": 1}]

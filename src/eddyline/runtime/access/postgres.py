@@ -47,7 +47,7 @@ _UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 """How PostgreSQL writes one. A key that is written otherwise is no value of the column."""
 _AS_FLOAT = """CASE WHEN abs({0}) < 7.1e-46 THEN 0 WHEN abs({0}) < 3.4028235677973366e38 OR {0} = 'NaN'
 OR abs({0}) = 'infinity' THEN {0}::float4 END"""
-"""A float8 as the nearest float4; a plain cast fails for some."""
+"""A float8 or a numeric as the nearest float4; a plain cast fails for some."""
 
 
 def kind_of(options: Options, schema: pa.Schema, concurrency: int) -> ClientKind:
@@ -92,9 +92,9 @@ class DatabaseColumn:
     def _rounded(self) -> ColumnForm | None:
         """The form in which keys are compared, if several values of the column are one value of the declared type."""
         t = pa.types
-        if t.is_floating(self.declared) and self.built_in == "numeric":
-            return form_of("float8")
-        return form_of("float4") if t.is_float32(self.declared) and self.built_in == "float8" else None
+        if t.is_float32(self.declared) and self.built_in in ("numeric", "float8", "int8", "int4"):
+            return form_of("float4")
+        return form_of("float8") if t.is_float64(self.declared) and self.built_in in ("numeric", "int8") else None
 
     def read(self, values: pa.Array | Marked) -> pa.Array | Marked:
         """The column as it came, where the text of a number writes 8.00 for the integer 8."""
@@ -110,7 +110,9 @@ class DatabaseColumn:
         """The column as keys are compared with it: alone wherever that is possible, so that its index is used."""
         if self._rounded is None:
             return f"t.{self.quoted}"
-        return _AS_FLOAT.format(f"t.{self.quoted}") if self.built_in == "float8" else f"t.{self.quoted}::float8"
+        if self._rounded.cast == "float4" and self.built_in in ("float8", "numeric"):
+            return _AS_FLOAT.format(f"t.{self.quoted}")
+        return f"t.{self.quoted}::{self._rounded.cast}"
 
     @property
     def keys(self) -> str:
