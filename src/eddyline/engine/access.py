@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from eddyline.bound.model import BoundQuery
 from eddyline.codec import Snapshot
-from eddyline.engine.answers import Arrivals, Came, Failure, Known, KnownSnapshot, NewRows, Unreadable
+from eddyline.engine.answers import Arrivals, Came, Failure, Known, KnownSnapshot, NewRows, UnreadableRows
 from eddyline.engine.asked_again import AskedAgain
 from eddyline.engine.asked_index import Index, IndexSnapshot, keys_of
 from eddyline.engine.forgetting import forget, note_answers
@@ -94,7 +94,7 @@ class AccessModules:
         """The tuples of this batch that wait."""
         self.failures: list[Failure] = []
         """The lookups that have failed since they were last taken."""
-        self.unreadable: list[Unreadable] = []
+        self.unreadable: list[UnreadableRows] = []
         """The rows that could not be read, likewise."""
 
     # Answers are forgotten
@@ -231,7 +231,7 @@ class AccessModules:
                 known |= other.has(dead.rows)
         new = dead.having(~known)
         if new is not None:
-            self.unreadable.append(Unreadable(table.stream.name, new, by_scan=False))
+            self.unreadable.append(UnreadableRows(table.stream.name, new, by_scan=False))
 
     def _new(self, table: str, rows: pa.RecordBatch, since: int, mark: int) -> NewRows:
         self._log(rows_section(table), asked_at(mark, rows))
@@ -258,7 +258,7 @@ class AccessModules:
         table.take_dead(answer.dead)
         if answer.is_last:
             self._now.complete.add(name)
-            self.unreadable += [Unreadable(name, dead, by_scan=True) for dead in table.dead]
+            self.unreadable += [UnreadableRows(name, dead, by_scan=True) for dead in table.dead]
             table.dead.clear()
             for index in table.indexes.values():
                 index.asked.clear()
@@ -282,7 +282,7 @@ class AccessModules:
         found, self.failures = self.failures, []
         return found
 
-    def not_readable(self, slot: int) -> list[Unreadable]:
+    def not_readable(self, slot: int) -> list[UnreadableRows]:
         """The rows that could not be read since the last call, as far as this slot counts them."""
         found, self.unreadable = self.unreadable, []
         return [one for one in found if one.is_told_by(slot)]

@@ -40,7 +40,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableRows:
     """Rows of a table that cannot be read. A scan brings them to each slot; an index to the slot that asked."""
 
     table: str

@@ -20,7 +20,7 @@ import pyarrow as pa
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.model import BoundQuery
 from eddyline.counts import Counts, StreamCounts
-from eddyline.engine.answers import Failure, Unreadable
+from eddyline.engine.answers import Failure, UnreadableRows
 from eddyline.engine.lookups import Lookups, look_up
 from eddyline.engine.online import Moment, RunningEstimate, running_estimates
 from eddyline.engine.partial import combine
@@ -44,6 +44,7 @@ from eddyline.plan.preference import NO_PREFERENCE
 from eddyline.plan.sharing import owners
 from eddyline.routing.decisions import KEPT, Decision
 from eddyline.routing.report import Report, look, measured, together
+from eddyline.running_time import running_seconds
 from eddyline.settings import Settings
 
 
@@ -55,7 +56,7 @@ class BatchResult:
     late: list[tuple[str, pa.RecordBatch]]
     dead: list[tuple[str, pa.RecordBatch, pa.Array]]
     failed: list[Failure] = field(default_factory=list)
-    unreadable: list[Unreadable] = field(default_factory=list)
+    unreadable: list[UnreadableRows] = field(default_factory=list)
     """Rows of tables that are asked, which cannot be read."""
     """Lookups that have failed for good: rows that waited for them are dead."""
 
@@ -90,7 +91,8 @@ class BatchEngine:
         self._pulse: Callable[[float], None] | None = None
         streams = [s for s in self._streams.values() if not s.is_table]
         self._watermarks = Watermarks(streams)
-        self._silence = Silence([s.name for s in streams], settings.idle_timeout, clock)
+        running = running_seconds if clock is time.perf_counter else clock
+        self._silence = Silence([s.name for s in streams], settings.idle_timeout, running)
         self._split.seen = SeenStreams(query) if settings.estimates == "on" else None
         self.preferences, self._preference = Preferences(plan_of(query), settings.prefer), NO_PREFERENCE
         self.counts = Counts()
