@@ -36,7 +36,7 @@ LAYERS = (
     ("cql",),
     ("settings", "os_errors"),
     ("setting_kinds",),
-    ("errors", "faults", "counts", "codec", "version", "extras"),
+    ("errors", "faults", "counts", "codec", "version", "extras", "running_time"),
     ("printable",),
 )
 """From the top; names on one line have the same height."""

@@ -20,8 +20,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 _OUTSIDE = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "examples/README.md")
-PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in _OUTSIDE)])
-RUN = {"index", "guide", "python", "from-spark", "from-flink"}
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "lab").glob("*.md"), *(ROOT / name for name in _OUTSIDE)])
+RUN = {"index", "guide", "python", "from-spark", "from-flink", "files", "generated"}
 """Pages of which cli/test_documents.py runs every block."""
 CHECKED_OTHERWISE = {"language", "sinks-tables", "sources-kafka", "sources-redis"}
 """Pages whose blocks cql/test_language_page.py checks, or `test_blocks_that_cannot_run` here."""
@@ -156,7 +156,7 @@ def test_site_in_a_browser(address: str) -> None:
         said: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda message: said.append(message.text))
-        for name in ("reproduce", "settings", "index"):
+        for name in ("lab/reproduce", "settings", "index"):
             page.goto(f"{address}/{name}.html", wait_until="load")
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
         page.set_viewport_size({"width": 1366, "height": 768})

@@ -17,7 +17,14 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
-PAGES = {"ARCHITECTURE.md": "architecture.md", "CHANGELOG.md": "changelog.md", "examples/README.md": "examples.md"}
+PAGES = {
+    "ARCHITECTURE.md": "architecture.md",
+    "CHANGELOG.md": "changelog.md",
+    "examples/README.md": "examples.md",
+    "lab/peers.md": "lab/peers.md",
+    "lab/performance.md": "lab/performance.md",
+    "lab/reproduce.md": "lab/reproduce.md",
+}
 """Pages outside docs/, and what they are called in the site."""
 _LINK = re.compile(r"\[([^\[\]]*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 _TITLE = re.compile(r"^# (.*)", re.MULTILINE)
@@ -25,9 +32,11 @@ _CODE_IN_TABLE = re.compile(r"`[^`]*`")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages outside docs/, and the examples as they are."""
+    """Add the pages outside docs/, the pictures of the laboratory, and the examples as they are."""
     for name, page in PAGES.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / name)))
+    for picture in sorted((ROOT / "lab/figures").glob("*.png")):
+        files.append(File.generated(config, f"lab/figures/{picture.name}", abs_src_path=str(picture)))
     for example in sorted((ROOT / "examples").iterdir()):
         if example.suffix in (".sql", ".py", ".ipynb", ".yaml"):
             files.append(File.generated(config, f"examples/{example.name}", abs_src_path=str(example)))

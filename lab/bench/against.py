@@ -110,7 +110,7 @@ def side(code: Path, given: str, program: str = SIDE) -> Iterator[subprocess.Pop
     """A process of a program that has run the join once, and runs it again for each line that it reads."""
     environment = os.environ | {"PYTHONPATH": f"{code}{os.pathsep}{code.parent}"}
     process = subprocess.Popen(
-        [sys.executable, "-c", program, given],
+        [sys.executable, "-P", "-c", program, given],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

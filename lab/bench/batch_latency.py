@@ -56,7 +56,7 @@ def latency(checkout: str, rounds: int) -> list[Result]:
         ages: dict[str, list[float]] = {name: [] for name in sides}
         for number in range(rounds):
             for name, code in sides.items() if number % 2 == 0 else reversed(list(sides.items())):
-                command = [sys.executable, "-c", SIDE, json.dumps(rate)]
+                command = [sys.executable, "-P", "-c", SIDE, json.dumps(rate)]
                 done = subprocess.run(
                     command, env=os.environ | {"PYTHONPATH": str(code)}, capture_output=True, text=True
                 )

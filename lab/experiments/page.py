@@ -1,6 +1,6 @@
 """The page of reproduced figures: prose, and tables and numbers that come from stored results.
 
-`eddyline experiment NAME --out docs/figures` stores NAME.csv (all measurements), NAME.summary.csv (what it prints) and
+`eddyline experiment NAME --out lab/figures` stores NAME.csv (all measurements), NAME.summary.csv (what it prints) and
 NAME.png. The page says in comments which table or number belongs where, as a query of DuckDB over these files:
 
     <!-- results: FROM "teddies-6.summary" -->

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,9 @@ def of_text(text: str, type_: pa.DataType) -> Any:
             return _in_range(int(text, 16), type_)
         return _in_range(int(text), type_) if re.fullmatch(r"[+-]?\d{1,37}", text, re.A) else BAD
     if t.is_floating(type_):
-        if re.fullmatch(r"[+-]?(nan|inf|infinity)", text, re.I) or _NUMBER.fullmatch(text):
-            return _float(float(text), type_)
-        return BAD
+        if re.fullmatch(r"[+-]?(nan|inf|infinity)", text, re.I):
+            return float(text)
+        return _float(Decimal(text), type_) if _NUMBER.fullmatch(text) else BAD
     if t.is_decimal(type_):
         return _decimal(Decimal(text), type_) if _NUMBER.fullmatch(text) else BAD
     if t.is_date(type_):
@@ -131,10 +132,7 @@ def _of_number(value: Any, source: pa.DataType, type_: pa.DataType) -> Any:
             text = str(np.float32(value)) if t.is_float32(source) else repr(value)
             return _decimal(Decimal(text), type_) if _NUMBER.fullmatch(text) else BAD
         return _decimal(Decimal(int(value) if isinstance(value, bool) else value), type_)
-    if t.is_integer(source):
-        exact = 24 if t.is_float32(type_) else 53
-        return _float(float(value), type_) if abs(value) <= 2**exact else BAD
-    found = _float(float(value), type_)
+    found = _float(value, type_)
     return BAD if abs(found) == float("inf") and isinstance(value, float) and abs(value) != float("inf") else found
 
 
@@ -185,9 +183,18 @@ def _in_range(value: int, type_: pa.DataType) -> Any:
     return value if low <= value <= high else BAD
 
 
-def _float(value: float, type_: pa.DataType) -> float:
+def _float(value: float | Decimal, type_: pa.DataType) -> float:
+    """The nearest one, of two the even one. A number beyond the range of the type is infinite."""
+    double = float(value)
+    if not pa.types.is_float32(type_):
+        return double
     with np.errstate(over="ignore"):
-        return float(np.float32(value)) if pa.types.is_float32(type_) else value
+        near = np.float32(double)
+    if not np.isfinite(near) or not near:
+        return float(near)
+    exact, up = Fraction(value), np.float32(np.inf)  # the float of a double may be another one than that of the number
+    around = [some for some in (np.nextafter(near, -up), near, np.nextafter(near, up)) if np.isfinite(some)]
+    return float(min(around, key=lambda some: (abs(Fraction(float(some)) - exact), int(some.view(np.uint32)) & 1)))
 
 
 def _decimal(value: Decimal, type_: pa.DataType) -> Any:

@@ -1,6 +1,6 @@
 """`bench peers`: joins by Eddyline, by Spark's own joins, by Flink, by Pathway, and by DuckDB as one batch query.
 
-One machine, one run, the same rows, each side in its own best setting (docs/peers.md says which), each in a process of
+One machine, one run, the same rows, each side in its own best setting (lab/peers.md says which), each in a process of
 its own. The sides take turns, and their results are compared. A chart and a table go to the folder `peers-out`.
 """
 

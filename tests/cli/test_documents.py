@@ -21,18 +21,18 @@ from tests.support.pages import ROOT, check_page
 _OF_EXAMPLE = re.compile(r"```py\n(.*?)```\n", re.DOTALL)
 
 
-@pytest.mark.parametrize("name", ["index", "guide", "python", "from-spark", "from-flink"])
+@pytest.mark.parametrize("name", ["index", "guide", "python", "from-spark", "from-flink", "files", "generated"])
 def test_pages_tell_the_truth(name: str, in_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:
     check_page(f"docs/{name}.md", "local", capsys)
 
 
-def test_scripts_of_the_guide_that_cannot_run_yet(
+def test_scripts_over_lookup_tables(
     in_tmp: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are right, and the page shows what `validate` says of their tables."""
+    """They need a server. They are right, and the page shows what `validate` says of their tables."""
     for variable in ("PG_URL", "PG_REPLICA"):  # the scripts name them
         monkeypatch.setenv(variable, "postgresql://me@localhost/db")
-    page = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/lookup-tables.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```SQL\n(.*?)```.*?```\n(.*?)```", page, re.DOTALL)
     assert blocks
     for script, told in blocks:

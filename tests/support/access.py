@@ -31,7 +31,7 @@ def looked_up(opened: Callable[[], AccessClient], keys: pa.RecordBatch, *columns
     async def course() -> pa.RecordBatch:
         client = opened()
         try:
-            return await client.lookup(columns, keys)
+            return (await client.lookup(columns, keys)).rows
         finally:
             await client.close()
 
@@ -40,13 +40,27 @@ def looked_up(opened: Callable[[], AccessClient], keys: pa.RecordBatch, *columns
     return sorted(found.to_pylist(), key=repr)
 
 
+def unreadable_by_scan(opened: Callable[[], AccessClient], *columns: str) -> list[str]:
+    """Why rows of a scan are dead."""
+
+    async def course() -> list[str]:
+        client = opened()
+        try:
+            dead = [part.dead async for part in client.scan(columns)]
+        finally:
+            await client.close()
+        return [reason for rows in dead if rows is not None for reason in rows.reasons.to_pylist()]
+
+    return asyncio.run(course())
+
+
 def scanned(opened: Callable[[], AccessClient], *columns: str) -> list[pa.RecordBatch]:
     """The parts of a scan."""
 
     async def course() -> list[pa.RecordBatch]:
         client = opened()
         try:
-            return [part async for part in client.scan(columns)]
+            return [part.rows async for part in client.scan(columns)]
         finally:
             await client.close()
 
@@ -63,6 +77,11 @@ def all_answers(table: AccessTable, *requests: pa.RecordBatch, columns: Sequence
             if not asking.asked:
                 return found
     raise AssertionError("no end of answers")
+
+
+def unreadable(answers: Sequence[Answer]) -> list[str]:
+    """Why rows of answers are dead."""
+    return [reason for a in answers if a.dead is not None for reason in a.dead.reasons.to_pylist()]
 
 
 def failures(answers: Sequence[Answer]) -> dict[Any, str]:

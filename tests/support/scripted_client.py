@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 import pyarrow as pa
 
+from eddyline.runtime.access.client import FoundRows
 from eddyline.runtime.access.client_options import ClientKind
 from eddyline.runtime.access.fitting import only
 from eddyline.runtime.access.tables import AccessOptions, AccessTable
@@ -27,7 +28,7 @@ class ScriptedClient:
         self.under_way = self.most_under_way = 0
         self.closed = False
 
-    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
+    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> FoundRows:
         """The rows of these keys, after the script."""
         self.requests.append(keys)
         self.under_way += 1
@@ -36,13 +37,13 @@ class ScriptedClient:
             await self.script(keys)
         finally:
             self.under_way -= 1
-        return only(self.rows, keys).select(list(columns))
+        return FoundRows(only(self.rows, keys).select(list(columns)))
 
-    async def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
+    async def scan(self, columns: Sequence[str]) -> AsyncGenerator[FoundRows, None]:
         """All rows, with the script before each part."""
         for first in range(0, self.rows.num_rows, self._scan_rows):
             await self.script(self.rows.slice(0, 0))
-            yield self.rows.slice(first, self._scan_rows).select(list(columns))
+            yield FoundRows(self.rows.slice(first, self._scan_rows).select(list(columns)))
 
     async def close(self) -> None:
         """Says that it is closed."""

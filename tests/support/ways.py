@@ -53,7 +53,9 @@ def of_job(rows: int, source: str, given: Any = None) -> Found:
     return _all_rows(rows, dict(zip(found.column("k").to_pylist(), values, strict=True)))
 
 
-def of_file(format_: str, write: Callable[[Path, pa.Array], None], folder: Path, table: bool = False) -> Way:
+def of_file(
+    format_: str, write: Callable[[Path, pa.Array], None], folder: Path, table: bool = False, engine: str | None = None
+) -> Way:
     """A folder with one file, as a stream or as a table that is joined with one."""
 
     def way(values: pa.Array, type_: pa.DataType) -> Found:
@@ -68,7 +70,7 @@ def of_file(format_: str, write: Callable[[Path, pa.Array], None], folder: Path,
             return of_job(len(values), f"CREATE STREAM t {columns} {where} TIMESTAMP BY ts;")
         keys = pa.table({"ts": _times(len(values)), "k": range(len(values))})
         script = f"CREATE TABLE u (k BIGINT, v {sql_type(type_)}) {where}; SELECT t.k, u.v FROM t, u WHERE t.k = u.k"
-        run = el.query(script, streams={"t": el.stream(keys, time="ts")}).start()
+        run = el.query(script, streams={"t": el.stream(keys, time="ts")}).start(engine=engine)
         found = run.to_arrow()
         run.wait()
         held = held_in(found.column("v").combine_chunks()) if found.num_rows else []
@@ -134,28 +136,26 @@ def of_avro(values: pa.Array, type_: pa.DataType) -> Found:
 
 
 def asked(table: AccessTable, rows: int, by_scan: bool = False) -> Found:
-    """What a table answers that has the columns k and v, by key or by scan. A scan with a bad row fails whole."""
+    """What a table answers that has the columns k and v, by key or by scan. Each row is there or dead."""
     keys = NO_KEYS if by_scan else pa.record_batch({"k": pa.array(range(rows), pa.int64())})
-    good: Found = {}
-    failed: set[int] = set()
+    found: Found = {}
     for answer in all_answers(table, keys):
-        if answer.error is not None:
-            failed |= set(answer.keys.column(0).to_pylist()) if answer.keys.num_columns else set(range(rows))
-        held = held_in(answer.rows.column("v"))
-        good |= dict(zip(answer.rows.column("k").to_pylist(), held, strict=True))
-    assert by_scan or set(good) | failed == set(range(rows)), "a key without an answer"
-    return {row: BAD if row in failed else good[row] for row in range(rows)}
+        if answer.error is not None:  # no value of the column's type can be one of the declared type
+            assert "is not of type" in answer.error, answer.error
+            return dict.fromkeys(range(rows), BAD)
+        found |= dict(zip(answer.rows.column("k").to_pylist(), held_in(answer.rows.column("v")), strict=True))
+        if answer.dead is not None:
+            found |= dict.fromkeys(answer.dead.rows.column("k").to_pylist(), BAD)
+    assert set(found) == set(range(rows)), "a row is lost"
+    return found
 
 
-def row_by_row(make: Callable[[pa.Array], None], table: Callable[[pa.DataType], AccessTable]) -> Way:
-    """Scans of tables with one row each, because a bad row fails a scan."""
+def by_scan(make: Callable[[pa.Array], None], table: Callable[[pa.DataType], AccessTable]) -> Way:
+    """Scans."""
 
     def way(values: pa.Array, type_: pa.DataType) -> Found:
-        found: Found = {}
-        for row in range(len(values)):
-            make(values.slice(row, 1))
-            found[row] = asked(table(type_), 1, by_scan=True)[0]
-        return found
+        make(values)
+        return asked(table(type_), len(values), by_scan=True)
 
     return way
 
@@ -279,6 +279,41 @@ def of_http(url: str, many: bool) -> Way:
     def way(values: pa.Array, type_: pa.DataType) -> Found:
         ANSWERS[:] = [values]
         return asked(declared("http", columns_of(type_), retries=0, **where), len(values))
+
+    return way
+
+
+def of_redis_stream(server: Any) -> Way:
+    """Entries of a stream of a server, until it has no more."""
+
+    def way(values: pa.Array, type_: pa.DataType) -> Found:
+        import valkey
+
+        with valkey.Valkey(port=server.port) as client:
+            client.flushdb()
+            for k, value in enumerate(values.to_pylist()):
+                client.xadd("w", {"ts": "2026-01-01", "k": k, "v": spelled_text(value)})
+        where = f"USING redis-stream OPTIONS (host '127.0.0.1', port {server.port}, keys 'w')"
+        columns = f"(ts TIMESTAMP, k BIGINT, v {sql_type(type_)})"
+        return of_job(len(values), f"CREATE STREAM t {columns} {where} TIMESTAMP BY ts;")
+
+    return way
+
+
+def of_kafka(kafka: Any) -> Way:
+    """Messages of a topic, in JSON, until it has no more."""
+
+    from confluent_kafka import Producer
+
+    def way(values: pa.Array, type_: pa.DataType) -> Found:
+        lines = [f'{{"ts": "2026-01-01", "k": {k}, "v": {spelled(v)}}}' for k, v in enumerate(values.to_pylist())]
+        topic, producer = kafka.create(), Producer({"bootstrap.servers": kafka.servers, "linger.ms": 5})
+        for line in lines:
+            producer.produce(topic, line.encode())
+        producer.flush()
+        where = f"USING kafka OPTIONS (servers '{kafka.servers}', topic '{topic}')"
+        columns = f"(ts TIMESTAMP, k BIGINT, v {sql_type(type_)})"
+        return of_job(len(values), f"CREATE STREAM t {columns} {where} TIMESTAMP BY ts;")
 
     return way
 

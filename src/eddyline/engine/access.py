@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 
 from eddyline.bound.model import BoundQuery
 from eddyline.codec import Snapshot
-from eddyline.engine.answers import Arrivals, Came, Failure, Known, KnownSnapshot, NewRows
+from eddyline.engine.answers import Arrivals, Came, Failure, Known, KnownSnapshot, NewRows, UnreadableRows
 from eddyline.engine.asked_again import AskedAgain
 from eddyline.engine.asked_index import Index, IndexSnapshot, keys_of
 from eddyline.engine.forgetting import forget, note_answers
 from eddyline.engine.known_table import KnownTable, ScanSnapshot, known_tables, without
 from eddyline.engine.logged_answers import asked_at, came_at, keys_section, rows_section
-from eddyline.engine.lookups import Answer, AnswersKept, Outgoing, Request
+from eddyline.engine.lookups import Answer, AnswersKept, DeadRows, Outgoing, Request
 from eddyline.engine.partial_tuples import PartialTuples
 from eddyline.engine.preferred_rows import PreferredRows
 from eddyline.engine.ranked_keys import ranked_again
@@ -105,6 +105,8 @@ class AccessModules(Part):
         """The tuples of this batch that wait."""
         self.failures: list[Failure] = []
         """The lookups that have failed since they were last taken."""
+        self.unreadable: list[UnreadableRows] = []
+        """The rows that could not be read, likewise."""
 
     # Answers are forgotten
 
@@ -215,6 +217,9 @@ class AccessModules(Part):
         if name in self._now.complete or not waited.keys.num_rows:
             return []
         self._log(keys_section(name, method), waited.keys)
+        if table.scan is None:  # a scan brings all such rows
+            for dead in index.dead_of(waited, answers):
+                self._note_unreadable(table, index, dead)
         rows = index.rows_of(waited, answers)
         for other in table.indexes.values():
             if other is not index:
@@ -228,6 +233,16 @@ class AccessModules(Part):
         marks = table.marks_of(rows, index, waited)
         which = {mark: pa.array(marks == mark) for mark in np.unique(marks).tolist()}
         return [self._new(name, rows.filter(some), waited.since, mark) for mark, some in which.items()]
+
+    def _note_unreadable(self, table: KnownTable, index: Index, dead: DeadRows) -> None:
+        """Rows that an index has answered, without those that another one has answered before."""
+        known = np.zeros(dead.rows.num_rows, np.bool_)
+        for other in table.indexes.values():
+            if other is not index:
+                known |= other.has(dead.rows)
+        new = dead.having(~known)
+        if new is not None:
+            self.unreadable.append(UnreadableRows(table.stream.name, new, by_scan=False))
 
     def _new(self, table: str, rows: pa.RecordBatch, since: int, mark: int) -> NewRows:
         self._log(rows_section(table), asked_at(mark, rows))
@@ -251,8 +266,11 @@ class AccessModules(Part):
         held = self.needs_since
         table.competing.scanned(answer.rows)
         rows = table.take_scanned(answer.rows)
+        table.take_dead(answer.dead)
         if answer.is_last:
             self._now.complete.add(name)
+            self.unreadable += [UnreadableRows(name, dead, by_scan=True) for dead in table.dead]
+            table.dead.clear()
             for index in table.indexes.values():
                 index.asked.clear()
             self.outgoing.send(table.competing.ended())
@@ -274,6 +292,11 @@ class AccessModules(Part):
         """The lookups that have failed since the last call."""
         found, self.failures = self.failures, []
         return found
+
+    def not_readable(self, slot: int) -> list[UnreadableRows]:
+        """The rows that could not be read since the last call, as far as this slot counts them."""
+        found, self.unreadable = self.unreadable, []
+        return [one for one in found if one.is_told_by(slot)]
 
     def came(self, source: int, first: int, last: int, new: NewRows) -> None:
         """The new rows of an answer are stored under these numbers."""
@@ -323,6 +346,7 @@ class AccessModules(Part):
         self._now = self._committed.copy()
         self._waiting.clear()
         self.failures.clear()
+        self.unreadable.clear()
         self._came.rows.clear()
         self._logged.clear()
         for table in self.tables.values():

@@ -10,7 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.codec import Snapshot
+from eddyline.counts import StreamCounts
 from eddyline.engine.asked_again import AskedAgain, AskedAgainSnapshot
+from eddyline.engine.lookups import DeadRows
 from eddyline.plan.bounds import FOREVER
 from eddyline.routing.packet import Packet
 from eddyline.state.rows import Rows
@@ -35,6 +37,24 @@ class Failure:
     def reasons(self) -> pa.Array:
         """The reason, for each key."""
         return pa.repeat(self.reason, self.keys.num_rows)
+
+
+@dataclass(frozen=True)
+class UnreadableRows:
+    """Rows of a table that cannot be read. A scan brings them to each slot; an index to the slot that asked."""
+
+    table: str
+    dead: DeadRows
+    by_scan: bool
+
+    def is_told_by(self, slot: int) -> bool:
+        """Whether this slot counts them and writes them down: each row is told once."""
+        return not self.by_scan or slot == 0
+
+    @property
+    def counts(self) -> StreamCounts:
+        """As counts of the table."""
+        return StreamCounts(dead=self.dead.rows.num_rows, reason=self.dead.reasons[0].as_py())
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from eddyline.bound.functions.arrays import truth
 from eddyline.bound.types import decode, physical
 from eddyline.codec import Snapshot
 from eddyline.engine.asked_keys import AskedKeys, AwaitedKeys
-from eddyline.engine.lookups import Answer
+from eddyline.engine.lookups import Answer, DeadRows
 from eddyline.plan.bindings import IndexBinding
 from eddyline.plan.partition import of_stream
 from eddyline.routing.asker import Gather
@@ -125,15 +125,21 @@ class Index:
         """The rows of answers that have a key for which tuples waited. A key that is in several counts in one."""
         parts = [answer.rows for answer in answers]
         if waited.which is not None:
-            ends = np.cumsum([answer.keys.num_rows for answer in answers])
-            cuts = [0, *np.searchsorted(waited.which, ends).tolist()]
-            keys = [set(waited.values[first:last]) for first, last in pairwise(cuts)]
-            parts = [self._only(rows, mine) for rows, mine in zip(parts, keys, strict=True)]
+            keys = _awaited_of(waited, waited.which, answers)
+            parts = [rows.filter(pa.array(self._among(rows, mine))) for rows, mine in zip(parts, keys, strict=True)]
         return pa.concat_batches(parts)
 
-    def _only(self, batch: pa.RecordBatch, keys: Collection[KeyValues]) -> pa.RecordBatch:
-        keep = [key in keys for key in values(batch.select(list(self.columns)))]
-        return batch if all(keep) else batch.filter(pa.array(keep))
+    def dead_of(self, waited: AwaitedKeys, answers: Sequence[Answer]) -> list[DeadRows]:
+        """The same of their rows that cannot be read. A row whose key cannot be read counts too."""
+        parts = [answer.dead for answer in answers]
+        if waited.which is not None:
+            keys = _awaited_of(waited, waited.which, answers)
+            parts = [d and d.having(self._among(d.rows, mine)) for d, mine in zip(parts, keys, strict=True)]
+        return [dead for dead in parts if dead is not None]
+
+    def _among(self, batch: pa.RecordBatch, keys: Collection[KeyValues]) -> NDArray[np.bool_]:
+        found = values(batch.select(list(self.columns)))
+        return np.array([key in keys or None in key for key in found], np.bool_)
 
     def cover(self, keys: pa.RecordBatch) -> None:
         """All rows of the table with these keys are there."""
@@ -163,6 +169,13 @@ class Index:
         self.answered.restore(saved.answered)
         self.asked.restore(of_bytes(saved.asked)[0])
         self._committed.restore(of_bytes(saved.committed)[0])
+
+
+def _awaited_of(waited: AwaitedKeys, which: Ints, answers: Sequence[Answer]) -> list[set[KeyValues]]:
+    """The awaited keys of each answer."""
+    ends = np.cumsum([answer.keys.num_rows for answer in answers])
+    cuts = [0, *np.searchsorted(which, ends).tolist()]
+    return [set(waited.values[first:last]) for first, last in pairwise(cuts)]
 
 
 def keys_of(way: IndexBinding, packet: Packet, gather: Gather) -> tuple[pa.RecordBatch, Ints]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.model import BoundQuery
 from eddyline.counts import Counts, StreamCounts
-from eddyline.engine.answers import Failure
+from eddyline.engine.answers import Failure, UnreadableRows
 from eddyline.engine.lookups import Lookups, look_up
 from eddyline.engine.online import Moment, RunningEstimate, running_estimates
 from eddyline.engine.partial import combine
@@ -44,6 +44,7 @@ from eddyline.plan.preference import NO_PREFERENCE
 from eddyline.plan.sharing import owners
 from eddyline.routing.decisions import KEPT, Decision
 from eddyline.routing.report import Report, look, measured, together
+from eddyline.running_time import running_seconds
 from eddyline.settings import Settings
 
 
@@ -55,6 +56,8 @@ class BatchResult:
     late: list[tuple[str, pa.RecordBatch]]
     dead: list[tuple[str, pa.RecordBatch, pa.Array]]
     failed: list[Failure] = field(default_factory=list)
+    unreadable: list[UnreadableRows] = field(default_factory=list)
+    """Rows of tables that are asked, which cannot be read."""
     """Lookups that have failed for good: rows that waited for them are dead."""
 
 
@@ -88,7 +91,8 @@ class BatchEngine:
         self._pulse: Callable[[float], None] | None = None
         streams = [s for s in self._streams.values() if not s.is_table]
         self._watermarks = Watermarks(streams)
-        self._silence = Silence([s.name for s in streams], settings.idle_timeout, clock)
+        running = running_seconds if clock is time.perf_counter else clock
+        self._silence = Silence([s.name for s in streams], settings.idle_timeout, running)
         self._split.seen = SeenStreams(query) if settings.estimates == "on" else None
         self.preferences, self._preference = Preferences(plan_of(query), settings.prefer), NO_PREFERENCE
         self.counts = Counts()
@@ -279,6 +283,10 @@ class BatchEngine:
         failed = [failure for slot in self.slots if slot.executor.access for failure in slot.executor.access.failed()]
         for failure in failed:
             counts += Counts({failure.table: StreamCounts(dead=failure.keys.num_rows, reason=failure.reason)})
+        asked = [(number, slot.executor.access) for number, slot in enumerate(self.slots)]
+        unreadable = [one for number, access in asked if access for one in access.not_readable(number)]
+        for one in unreadable:
+            counts += Counts({one.table: one.counts})
         self._collect()
         self.counts += counts + Counts(
             rows_out=sum(batch.num_rows for batch in results),
@@ -293,7 +301,7 @@ class BatchEngine:
             self.commit()
         else:
             self.held = self._state()
-        return BatchResult(results, late, dead, failed)
+        return BatchResult(results, late, dead, failed, unreadable)
 
     def _collect(self) -> None:
         """Take over the new decisions of the slots. With several slots, a decision names its slot."""

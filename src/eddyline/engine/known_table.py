@@ -16,7 +16,7 @@ from eddyline.codec import Snapshot
 from eddyline.engine.asked_index import Index, in_bytes, keys_of, of_bytes
 from eddyline.engine.asked_keys import AwaitedKeys
 from eddyline.engine.competing import Competing
-from eddyline.engine.lookups import Request
+from eddyline.engine.lookups import DeadRows, Request
 from eddyline.engine.tuning import EngineTuning
 from eddyline.errors import InternalError
 from eddyline.plan.bindings import IndexBinding
@@ -33,10 +33,12 @@ _FEW = 64
 
 
 class ScanSnapshot(Snapshot, frozen=True):
-    """The rows that a scan has brought, those that it will bring again, and how many batches of them are committed."""
+    """The rows that a scan has brought, those that it will bring again, how many batches of them are committed, and for
+    each part the rows that cannot be read: themselves, their texts and their reasons."""
 
     scanned: bytes
     again: bytes
+    dead: tuple[tuple[bytes, bytes, bytes], ...]
     committed: int
 
 
@@ -82,6 +84,9 @@ class KnownTable:
     """How many of these batches came before the last commit."""
     again: Counter[KeyValues] = field(default_factory=Counter)
     """The rows that a scan which was begun again will bring for the second time."""
+    dead: list[DeadRows] = field(default_factory=list)
+    """The rows that cannot be read of a scan which has not ended. They are told when it ends: then no scan that begins
+    again brings them for the second time."""
     places: dict[tuple[str, ...], ScannedKeys] = field(default_factory=dict)
     """Where the scanned rows with a key are, by the columns of the index."""
 
@@ -122,6 +127,11 @@ class KnownTable:
         self.scanned.append(rows)
         return rows
 
+    def take_dead(self, dead: DeadRows | None) -> None:
+        """Rows of a scan that cannot be read."""
+        if dead is not None:
+            self.dead.append(dead)
+
     def load(self, rows: pa.RecordBatch) -> None:
         """Rows that are there; the scan has not ended, and its rows are among them."""
         for index in self.indexes.values():
@@ -134,7 +144,11 @@ class KnownTable:
         left = Counter(self.again)
         coming = [_among(rows, left) for rows in self.scanned] if left else []
         scanned, again = (in_bytes(some) if some else b"" for some in (self.scanned, coming))
-        return ScanSnapshot(scanned, again, self.committed)
+        dead = tuple(
+            (in_bytes([d.rows]), in_bytes([d.texts]), in_bytes([pa.record_batch({"reason": d.reasons})]))
+            for d in self.dead
+        )
+        return ScanSnapshot(scanned, again, dead, self.committed)
 
     def restore(self, saved: ScanSnapshot) -> None:
         """Restore from a snapshot."""
@@ -142,12 +156,15 @@ class KnownTable:
         again = of_bytes(saved.again) if saved.again else []
         self.again = Counter(row for rows in again for row in values(rows))
         self.committed = saved.committed
+        found = [tuple(of_bytes(data)[0] for data in parts) for parts in saved.dead]
+        self.dead = [DeadRows(rows, texts, reasons.column(0)) for rows, texts, reasons in found]
         self.places.clear()
 
     def wind_back(self) -> None:
         """Undo everything since the last commit. If there was a scan it begins again, and brings the rows again that
         came before."""
         del self.scanned[self.committed :]
+        self.dead.clear()
         self.places.clear()
         self.again = Counter(row for part in self.scanned for row in values(part))
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,24 @@ class Request:
 
 
 @dataclass(frozen=True)
+class DeadRows:
+    """Rows of a table with a value that cannot be read."""
+
+    rows: pa.RecordBatch
+    """The rows; such a value is NULL."""
+    texts: pa.RecordBatch
+    """The same rows as text, with the values that the table holds."""
+    reasons: pa.Array
+
+    def having(self, keep: NDArray[np.bool_]) -> DeadRows | None:
+        """Those of the rows that the mask keeps; None if it keeps none."""
+        mask = pa.array(keep)
+        if not mask.true_count:
+            return None
+        return DeadRows(self.rows.filter(mask), self.texts.filter(mask), self.reasons.filter(mask))
+
+
+@dataclass(frozen=True)
 class Answer:
     """All rows of a table that have some keys; or a part of a scan; or why there is no answer."""
 
@@ -47,6 +67,8 @@ class Answer:
     """Why the lookup of all these keys has failed for good. Then there is no row."""
     is_withdrawn: bool = False
     """Whether these keys were taken back, and were not looked up. Then there is no row."""
+    dead: DeadRows | None = None
+    """The rows that cannot be read. They are not among `rows`."""
 
 
 class Outgoing:

@@ -7,13 +7,13 @@ They move only when a batch is finished. So which rows are late depends only on 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from eddyline.bound.model import BoundStream
 from eddyline.plan.bounds import FOREVER
 from eddyline.routing.decisions import Decision
+from eddyline.running_time import running_seconds
 
 Clock = Callable[[], float]
 
@@ -124,9 +124,10 @@ class Watermarks:
 class Silence:
     """Tells which streams are quiet. A stream is quiet if it had no row to read in any batch that began within the last
     `timeout` seconds before the current one; with None no stream ever is. So a stream is not quiet because of a long
-    batch during which its rows arrived, nor while it has rows and other streams are read first."""
+    batch during which its rows arrived, nor while it has rows and other streams are read first, nor because the process
+    was stopped."""
 
-    def __init__(self, streams: Iterable[str], timeout: float | None, clock: Clock = time.monotonic) -> None:
+    def __init__(self, streams: Iterable[str], timeout: float | None, clock: Clock = running_seconds) -> None:
         self._streams, self._timeout, self._clock = tuple(streams), timeout, clock
         self._heard: dict[str, float] = {}
         self._now = 0.0
@@ -136,7 +137,7 @@ class Silence:
     def begin(self, unread: Iterable[str] = ()) -> list[str]:
         """Begin a batch that may leave rows of the `unread` streams for later; returns the quiet streams. They can
         change the results of the batch, so they are part of its decision."""
-        self._now = self._clock()
+        self._now = 0.0 if self._timeout is None else self._clock()
         self._heard = dict.fromkeys(self._streams, self._now) | self._heard | dict.fromkeys(unread, self._now)
         if self._timeout is None:
             return []

@@ -11,7 +11,6 @@ rebuilds it.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -47,6 +46,7 @@ from eddyline.protocol.slot_log import SlotLog
 from eddyline.protocol.small_files import write_small
 from eddyline.routing.gathered import snapshot
 from eddyline.routing.report import Report, look
+from eddyline.running_time import running_seconds
 
 SOON = 0.6
 """The share of memory from which on rows are logged in the order of groups, because groups may leave soon: they leave
@@ -118,6 +118,11 @@ def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: 
             files += home.stage(outlet, f"{name}-{outlet.name}-{len(files)}", [dead])
             told = StreamCounts(dead=dead.num_rows, reason=failure.reason)
             counts += Counts({failure.table: told})
+        for one in slot.executor.access.not_readable(number):
+            outlet, dead = Outlet("dead", one.table), one.dead.texts.append_column(REASON, one.dead.reasons)
+            files = staged.setdefault(outlet, [])
+            files += home.stage(outlet, f"{name}-{outlet.name}-{len(files)}", [dead])
+            counts += Counts({one.table: one.counts})
     if decision.kind == "end":
         slot.end(after.newest)
     else:
@@ -181,10 +186,10 @@ def _look_up(
     if is_new:
         access.ask_again()
     is_end = decision.kind == "end"
-    until = math.inf if is_end else time.monotonic() + home.settings.batch_seconds
+    until = math.inf if is_end else running_seconds() + home.settings.batch_seconds
     most = home.tuning.engine.most_asked if decision.pressure.backlog and home.keeps_lookups else 0
     try:
-        look_up(slot, lookups, FOREVER if is_end else watermark, until, time.monotonic, home.age, most)
+        look_up(slot, lookups, FOREVER if is_end else watermark, until, running_seconds, home.age, most)
     except BaseException:
         lookups.close()
         raise

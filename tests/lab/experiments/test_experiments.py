@@ -16,7 +16,7 @@ from lab.experiments.chart import Chart, draw
 from lab.experiments.rounds import Turns, ratio, take_turns
 from lab.experiments.table import Table
 
-PAGE = Path(__file__).parents[3] / "docs" / "reproduce.md"
+PAGE = Path(__file__).parents[3] / "lab" / "reproduce.md"
 SIGNATURE = b"\x89PNG"
 
 

@@ -11,24 +11,25 @@ from eddyline.errors import SettingError
 from lab.experiments import EXPERIMENTS
 from lab.experiments.page import main, written
 
-DOCS = Path(__file__).parents[3] / "docs"
+ROOT = Path(__file__).parents[3]
+LAB = ROOT / "lab"
 
 
-@pytest.mark.parametrize("name", ["reproduce.md", "peers.md"])
+@pytest.mark.parametrize("name", ["lab/reproduce.md", "lab/peers.md", "docs/peers.md"])
 def test_a_page_is_what_the_results_say(name: str, tmp_path: Path) -> None:
-    page = Path(shutil.copy(DOCS / name, tmp_path))
-    assert main([str(page), str(DOCS / "figures")]) == 0
-    assert page.read_text(encoding="utf-8") == (DOCS / name).read_text(encoding="utf-8"), (
+    page = Path(shutil.copy(ROOT / name, tmp_path))
+    assert main([str(page), str(LAB / "figures")]) == 0
+    assert page.read_text(encoding="utf-8") == (ROOT / name).read_text(encoding="utf-8"), (
         "write it anew: ./run docs --figures"
     )
 
 
 def test_stored_results_belong_to_experiments() -> None:
-    stored = {path.name.partition(".")[0] for path in (DOCS / "figures").glob("*.csv")}
+    stored = {path.name.partition(".")[0] for path in (LAB / "figures").glob("*.csv")}
     stored -= {"peers", "peers-large"}  # of a benchmark
     assert len(stored) > 30
     assert stored <= EXPERIMENTS.keys()
-    page = (DOCS / "reproduce.md").read_text(encoding="utf-8")
+    page = (LAB / "reproduce.md").read_text(encoding="utf-8")
     assert [name for name in stored if f'"{name}.summary"' not in page and f"figures/{name}.png" not in page] == []
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from eddyline.engine.lookups import Answer, Lookups, Request
 from eddyline.errors import InternalError
 from eddyline.runtime.access.asking import Asking
-from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
+from eddyline.runtime.access.client import FoundRows, KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.tuning import AccessTuning
 from tests.support.properties import examples
 from tests.support.scripted_client import ScriptedClient
@@ -211,8 +211,8 @@ def test_columns_of_the_key_that_the_query_does_not_use() -> None:
 
 def test_rows_of_keys_that_were_not_asked_are_dropped() -> None:
     class Careless(ScriptedClient):
-        async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
-            return self.rows.select(list(columns))
+        async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> FoundRows:
+            return FoundRows(self.rows.select(list(columns)))
 
     with asking_of(Careless(ROWS)) as asking:
         asking.ask([request(7)])

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pytest
 
 from eddyline.bound.types import arrow_type
-from eddyline.runtime.access.client import KeysRefused, TableRefused
+from eddyline.runtime.access.client import TableRefused
 from eddyline.runtime.access.fitting import only
 from eddyline.runtime.access.tables import AccessTable
 from lab.servers.postgres import NoPostgres, PostgresServer, postgres_server
-from tests.support.access import all_answers, declared, failures, looked_up, scanned
+from tests.support.access import all_answers, declared, failures, looked_up, scanned, unreadable, unreadable_by_scan
 
 psycopg = pytest.importorskip("psycopg")
 NAN, INF = float("nan"), float("inf")
-REFUSED = 'invalid byte sequence for encoding "UTF8": 0xff'
+REFUSED = "column x: '\N{REPLACEMENT CHARACTER}' is not a value of type VARCHAR"
 Rows = list[dict[str, Any]]
 
 
@@ -131,9 +131,9 @@ def test_a_database_without_an_encoding(server: PostgresServer, run: Callable[..
     run("CREATE TABLE p (k bigint, x text)", insert, url=f"{url}?client_encoding=UTF8")
     opened = table(url, "p", "k BIGINT; x VARCHAR")
     assert by_both(table(url, "p", "k BIGINT"), {"k": [1, 2]}, "k") == [{"k": 1}, {"k": 2}]
-    assert failures(all_answers(opened, pa.record_batch({"k": [1, 2]}))) == {1: REFUSED}
-    with pytest.raises(KeysRefused, match=REFUSED):
-        scanned(opened.open, "x")
+    answers = all_answers(opened, pa.record_batch({"k": [1, 2]}))
+    assert unreadable(answers) == unreadable_by_scan(opened.open, "x") == [REFUSED]
+    assert [row for a in answers for row in a.rows.to_pylist()] == [{"k": 2, "x": "é"}]
 
 
 def test_enums_wherever_their_type_is(server: PostgresServer, run: Callable[..., None]) -> None:
@@ -216,15 +216,14 @@ CELLS = [
 
 
 @pytest.mark.parametrize("there, value, mine", CELLS)
-def test_a_value_that_does_not_fit_is_refused_by_both(
+def test_a_row_that_cannot_be_read_is_dead_by_both(
     there: str, value: str, mine: str, server: PostgresServer, run: Callable[..., None]
 ) -> None:
     run("DROP TABLE IF EXISTS misfit", f"CREATE TABLE misfit AS SELECT 1 AS k, {value}::{there} AS v")
     opened = table(server.url, "misfit", f"k BIGINT; v {mine}")
-    with pytest.raises(KeysRefused) as by_scan:
-        scanned(opened.open, "v")
-    assert failures(all_answers(opened, pa.record_batch({"k": [1]}))) == {1: str(by_scan.value)}
-    assert str(by_scan.value).startswith("column v: ")
+    (reason,) = unreadable_by_scan(opened.open, "v")
+    assert unreadable(all_answers(opened, pa.record_batch({"k": [1]}))) == [reason]
+    assert reason.startswith("column v: ")
 
 
 @pytest.mark.parametrize(
@@ -253,3 +252,16 @@ def test_values_in_other_types(
     run("DROP TABLE IF EXISTS other", f"CREATE TABLE other AS SELECT 1 AS k, {value}::{there} AS v")
     opened = table(server.url, "other", f"k BIGINT; v {mine}")
     assert by_both(opened, {"k": [1]}, "v") == [{"v": read}]
+
+
+@pytest.mark.parametrize(
+    "column, mine, key",
+    [("i", "DOUBLE", 2.0**53), ("n", "DOUBLE", 0.1), ("n", "FLOAT", 0.1), ("s", "FLOAT", 2.0**24),
+     ("b", "FLOAT", 2.0**54 + 2.0**31)],
+)  # fmt: skip
+def test_a_number_is_found_by_the_nearest_float(
+    column: str, mine: str, key: float, server: PostgresServer, run: Callable[..., None]
+) -> None:
+    numbers = f"9007199254740993::int8 AS i, 0.1::numeric AS n, 16777217::int4 AS s, {2**54 + 2**30 + 1}::int8 AS b"
+    run("DROP TABLE IF EXISTS near", f"CREATE TABLE near AS SELECT 1::int8 AS k, {numbers}")
+    assert by_both(table(server.url, "near", f"k BIGINT; {column} {mine}"), {column: [key]}, "k") == [{"k": 1}]

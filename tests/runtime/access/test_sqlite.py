@@ -18,7 +18,16 @@ from eddyline.runtime.access.asking import Asking
 from eddyline.runtime.access.client import TableRefused, TryFailed
 from eddyline.runtime.access.tables import AccessTable
 from eddyline.runtime.access.tuning import AccessTuning
-from tests.support.access import NO_KEYS, all_answers, declared, failures, looked_up, scanned
+from tests.support.access import (
+    NO_KEYS,
+    all_answers,
+    declared,
+    failures,
+    looked_up,
+    scanned,
+    unreadable,
+    unreadable_by_scan,
+)
 from tests.support.threads import started_threads
 
 SCHEMA = pa.schema(
@@ -151,13 +160,11 @@ def test_case_that_the_database_ignores(table: Made) -> None:
     assert [row for a in answers for row in a.rows.to_pylist()] == [{"a": 1, "b": "b1", "c": 1}]
 
 
-def test_a_value_that_does_not_fit_fails_its_key_only(table: Made) -> None:
+def test_a_value_that_does_not_fit_kills_its_row_only(table: Made) -> None:
     odd = table("odd", pa.schema([("k", pa.string()), ("v", pa.int64())]), retries=0)
     answers = all_answers(odd, pa.record_batch({"k": ["1", "2", "3", "4"]}))
-    assert failures(answers) == {
-        "2": "column v: 'x' is not a value of type BIGINT",
-        "3": "column v: '3.5' is not a value of type BIGINT",
-    }
+    reasons = [f"column v: '{text}' is not a value of type BIGINT" for text in ("x", "3.5")]
+    assert unreadable(answers) == unreadable_by_scan(odd.open, "v") == reasons and not failures(answers)
     assert sorted(row["v"] for a in answers for row in a.rows.to_pylist()) == [1, 4]
 
 
@@ -203,7 +210,7 @@ def test_close_in_the_middle_of_a_scan(table: Made, caplog: pytest.LogCaptureFix
     assert not caplog.records and started_threads() == threads
 
 
-def test_a_text_that_is_not_utf8_fails_its_own_key(tmp_path: Path) -> None:
+def test_a_text_that_is_not_utf8_kills_its_own_row(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "t.db") as database:
         database.execute("CREATE TABLE t (k INTEGER, v)")
         database.execute("INSERT INTO t VALUES (1, CAST(x'61ff' AS TEXT)), (2, 'é')")
@@ -211,5 +218,5 @@ def test_a_text_that_is_not_utf8_fails_its_own_key(tmp_path: Path) -> None:
     schema = pa.schema([("k", pa.int64()), ("v", pa.string())])
     made = declared("sqlite", schema, path=tmp_path / "t.db", table="t", retries=0)
     answers = all_answers(made, pa.record_batch({"k": [1, 2]}))
-    assert failures(answers) == {1: "column v: 'a?' is not a value of type VARCHAR"}
+    assert unreadable(answers) == ["column v: 'a?' is not a value of type VARCHAR"]
     assert [row["v"] for a in answers for row in a.rows.to_pylist()] == ["é"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.runtime.access.circuit_breaker import CircuitBreaker
-from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
+from eddyline.runtime.access.client import FoundRows, KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.token_bucket import TokenBucket
 from eddyline.runtime.access.trying import GaveUp, Trying
 from tests.support.virtual_loop import VirtualLoop
@@ -41,11 +41,11 @@ class World:
         bucket = None if rate is None else TokenBucket(rate, 0.0)
         self.trying = Trying(timeout, retries, CircuitBreaker(5, 2.0), bucket, LongestPauses())
 
-    async def ask(self, keys: pa.RecordBatch) -> pa.RecordBatch:
+    async def ask(self, keys: pa.RecordBatch) -> FoundRows:
         numbers = keys.column(0).to_pylist()
         self.tries.append((round(asyncio.get_running_loop().time(), 6), numbers))
         await self._script(numbers, len(self.tries))
-        return keys
+        return FoundRows(keys)
 
     async def lookup(self, *keys: int) -> dict[int, str]:
         """For each key what became of it, and when."""
@@ -53,9 +53,9 @@ class World:
         batch = pa.record_batch({"k": pa.array(keys, pa.int64())})
         async for outcome in self.trying.lookup(self.ask, batch):
             if outcome.error is None:
-                assert outcome.rows == outcome.keys
+                assert outcome.found == FoundRows(outcome.keys)
             else:
-                assert outcome.rows is None
+                assert outcome.found is None
             now = round(asyncio.get_running_loop().time(), 6)
             found |= dict.fromkeys(outcome.keys.column(0).to_pylist(), f"{outcome.error or 'rows'} at {now:g}")
         return found

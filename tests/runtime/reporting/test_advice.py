@@ -171,7 +171,7 @@ def test_lookups_that_failed_are_no_share_of_the_rows(in_tmp: Path, run_script: 
     text = f"{_S}; CREATE TABLE t (k BIGINT) USING sqlite OPTIONS (path 'shop.db', table 't') INDEX ON (k);"
     summary = run_script(text + "SELECT t.k FROM s [RANGE 1 SECOND], t WHERE s.k = t.k").summary
     assert summary.rows_dead == 2
-    assert summary.dead == " (t 2: keys whose lookup failed; first: no such table: t)"
+    assert summary.dead == " (t 2: unreadable rows, or keys whose lookup failed; first: no such table: t)"
     assert not summary.warnings
 
 

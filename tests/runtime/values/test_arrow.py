@@ -21,7 +21,8 @@ BAD = object()
     ("values", "source", "target", "expected"),
     [
         ([1.0, 1.5, None, float("nan")], pa.float64(), pa.int64(), [1, BAD, None, BAD]),
-        ([2**53, 2**53 + 1], pa.int64(), pa.float64(), [2.0**53, BAD]),
+        ([2**53, 2**53 + 1], pa.int64(), pa.float64(), [2.0**53, 2.0**53]),
+        ([2**54 + 2**30 + 1, None], pa.int64(), pa.float32(), [2.0**54 + 2.0**31, None]),
         ([0.5, 1e300, float("inf")], pa.float64(), pa.float32(), [0.5, BAD, float("inf")]),
         ([5, 12345, None], pa.int64(), pa.decimal128(4, 0), [Decimal(5), BAD, None]),
         ([0.1, 1.005, 1e20], pa.float64(), pa.decimal128(5, 2), [Decimal("0.10"), BAD, BAD]),

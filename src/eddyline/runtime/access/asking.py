@@ -28,8 +28,8 @@ import pyarrow as pa
 from eddyline.engine.lookups import Answer, AnswersKept, Request
 from eddyline.errors import InternalError
 from eddyline.runtime.access.circuit_breaker import CircuitBreaker
-from eddyline.runtime.access.client import AccessClient
-from eddyline.runtime.access.fitting import only
+from eddyline.runtime.access.client import AccessClient, FoundRows
+from eddyline.runtime.access.fitting import only, only_dead
 from eddyline.runtime.access.key_line import KeyLine
 from eddyline.runtime.access.running_loop import RunningLoop
 from eddyline.runtime.access.tables import AccessTable
@@ -305,30 +305,32 @@ class _Desk:
 
     async def _lookup(self, method: int, line: _Line, keys: pa.RecordBatch) -> None:
         try:
-            async for found in line.trying.lookup(self._rows, keys):
-                rows = self._none if found.rows is None else found.rows
-                self._put(Answer(self._name, method, found.keys, rows, error=found.error))
+            async for outcome in line.trying.lookup(self._rows, keys):
+                found = FoundRows(self._none) if outcome.found is None else outcome.found
+                answer = Answer(self._name, method, outcome.keys, found.rows, error=outcome.error, dead=found.dead)
+                self._put(answer)
         finally:
             self._under_way -= 1
         self.send()
 
-    async def _rows(self, keys: pa.RecordBatch) -> pa.RecordBatch:
+    async def _rows(self, keys: pa.RecordBatch) -> FoundRows:
         columns = self._table.columns
         missing = [name for name in keys.schema.names if name not in columns]
-        rows = only(await self._open().lookup((*columns, *missing), keys), keys)
-        return rows.select(list(columns)) if missing else rows
+        found = await self._open().lookup((*columns, *missing), keys)
+        rows = only(found.rows, keys)
+        return FoundRows(rows.select(list(columns)) if missing else rows, only_dead(found.dead, keys))
 
     async def _scan(self, method: int, line: _Line) -> None:
         parts = self._open().scan(self._table.columns)
 
-        async def one() -> pa.RecordBatch | None:
+        async def one() -> FoundRows | None:
             return await anext(parts, None)
 
         error = None
         try:
             while (part := await line.trying.once(one)) is not None:
                 await self._parts.acquire()
-                self._put(Answer(self._name, method, _NO_KEYS, part, is_last=False))
+                self._put(Answer(self._name, method, _NO_KEYS, part.rows, is_last=False, dead=part.dead))
         except GaveUp as gave_up:
             error = str(gave_up)
         finally:

@@ -7,9 +7,20 @@ one event loop, and any number of lookups may run at the same time. A lookup tha
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
+
+from eddyline.engine.lookups import DeadRows
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """Rows of a table, and those of which a value cannot be read."""
+
+    rows: pa.RecordBatch
+    dead: DeadRows | None = None
 
 
 class TryFailed(Exception):
@@ -33,13 +44,13 @@ class TableRefused(Exception):
 class AccessClient(Protocol):
     """Asks one table."""
 
-    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
+    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> FoundRows:
         """These columns of all rows with these keys. `keys` has one column or several, and each key once.
 
         TryFailed, KeysRefused or TableRefused with a reason in one line, which contains no secret."""
         ...
 
-    def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
+    def scan(self, columns: Sequence[str]) -> AsyncGenerator[FoundRows, None]:
         """These columns of all rows, in parts. Fails as `lookup` does. A table that cannot be scanned refuses the
         access method (`AccessTable.check`), so nobody calls this."""
         ...

@@ -14,9 +14,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
+from eddyline.runtime.access.client import FoundRows, KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.client_options import ClientKind
-from eddyline.runtime.access.fitting import fitted_batch
+from eddyline.runtime.access.fitting import Marked, columns_of, fitted
 from eddyline.runtime.access.sqlite import existing_file, quoted
 from eddyline.runtime.access.threads import ConnectedThreads
 from eddyline.runtime.options import Options
@@ -47,7 +47,7 @@ class DuckdbClient:
         self._types: dict[str, Any] = {}
         self._threads = self._new_threads(threads)
 
-    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
+    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> FoundRows:
         """These columns of all rows with these keys."""
         selected = ", ".join(f"t.{quoted(name)}" for name in columns)
 
@@ -68,7 +68,7 @@ class DuckdbClient:
             self._types[field.name] = cursor.sql(f"SELECT {name} FROM {self._table}").types[0]
         return f"TRY_CAST(k.{name} AS {self._types[field.name]})"
 
-    async def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
+    async def scan(self, columns: Sequence[str]) -> AsyncGenerator[FoundRows, None]:
         """These columns of all rows, of one moment."""
         query = f"SELECT {', '.join(map(quoted, columns))} FROM {self._table}"
         threads = self._new_threads(1)
@@ -107,15 +107,23 @@ class DuckdbClient:
         except duckdb.Error as error:
             raise TableRefused(_said(error)) from None
 
-    def _fitted(self, rows: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
-        for column in rows.schema:
-            bits = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
-            if pa.types.is_date32(column.type) or pa.types.is_timestamp(column.type):
-                limit = 2 ** (bits.bit_width - 1) - 1
-                infinite = pc.is_in(rows.column(column.name).cast(bits), pa.array([limit, -limit], bits))
-                if pc.any(infinite).as_py():
-                    raise KeysRefused(f"column {column.name}: a time is infinite")
-        return fitted_batch(rows, pa.schema([self._schema.field(name) for name in columns]))
+    def _fitted(self, rows: pa.Table | pa.RecordBatch, columns: Sequence[str]) -> FoundRows:
+        found = {name: _marked(values) for name, values in columns_of(rows, columns).items()}
+        return fitted(found, pa.schema([self._schema.field(name) for name in columns]))
+
+
+def _marked(values: pa.Array) -> pa.Array | Marked:
+    """Infinite times, which DuckDB writes as the largest and the smallest number, are no values."""
+    if not (pa.types.is_date32(values.type) or pa.types.is_timestamp(values.type)):
+        return values
+    bits = pa.int32() if pa.types.is_date32(values.type) else pa.int64()
+    limit, numbers = 2 ** (bits.bit_width - 1) - 1, values.cast(bits)
+    infinite = pc.is_in(numbers, pa.array([limit, -limit], bits))
+    if not pc.any(infinite).as_py():
+        return values
+    texts = pc.if_else(pc.greater(numbers, 0), "infinity", "-infinity")
+    nothing = pa.scalar(None, values.type)
+    return Marked(pc.if_else(infinite, nothing, values), pc.if_else(infinite, texts, pa.scalar(None, pa.string())))
 
 
 def _said(error: Exception) -> str:

@@ -1,8 +1,9 @@
-"""Values of a client as columns of the declared types. A value that does not fit refuses its key."""
+"""Values of a client as columns of the declared types. A row with a value that does not fit is dead, and no other."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.bound.as_text import as_text
+from eddyline.bound.kept_types import as_kept
+from eddyline.bound.nested import either
 from eddyline.bound.types import sql_type
+from eddyline.engine.lookups import DeadRows
 from eddyline.errors import said
-from eddyline.runtime.access.client import KeysRefused, TableRefused
+from eddyline.runtime.access.client import FoundRows, TableRefused
+from eddyline.runtime.sources.columns import Converted, bad_rows, told
 from eddyline.runtime.values.arrow import convert
 from eddyline.runtime.values.json import from_json_values
 from eddyline.runtime.values.python import Leaf, from_python, plain
+from eddyline.runtime.values.text import is_utf8
 
 _FEW = 32
 """Python compares fewer rows and keys than these faster than Arrow does."""
@@ -24,38 +30,73 @@ _NAN = float("nan")
 """The one NaN, so that keys that are NaN are found in sets and dictionaries, which compare objects first."""
 
 
-def fitted(raw: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
-    """Arrays in types of their own as a record batch of this schema; KeysRefused if a value does not fit."""
-    return pa.RecordBatch.from_arrays([_fit(field, raw[field.name]) for field in schema], schema=schema)
+@dataclass(frozen=True)
+class Marked:
+    """A column with values that Arrow does not have, such as an infinite time. They are NULL, and `odd` has their
+    texts; it is NULL elsewhere."""
+
+    values: pa.Array
+    odd: pa.Array
 
 
-def fitted_batch(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of this schema; TableRefused if one is missing, KeysRefused if a value does not fit."""
-    names = rows.schema.names
-    for field in schema:
-        if names.count(field.name) != 1:
+def fitted(raw: Mapping[str, pa.Array | Marked], schema: pa.Schema) -> FoundRows:
+    """Arrays in types of their own as rows of this schema; TableRefused if no value of a type can fit."""
+    return _found({field.name: _fit(field, raw[field.name]) for field in schema}, schema)
+
+
+def decoded(values: pa.Array) -> pa.Array | Marked:
+    """Bytes as text in UTF-8."""
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
+        raw = values.to_pylist()
+        good = [value is None or is_utf8(value) for value in raw]
+        texts = pa.array([v if g else None for v, g in zip(raw, good, strict=True)], pa.binary()).cast(pa.string())
+        odd = [None if g else v.decode(errors="replace") for v, g in zip(raw, good, strict=True)]
+        return Marked(texts, pa.array(odd, pa.string()))
+
+
+def fitted_batch(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> FoundRows:
+    """The columns of this schema; TableRefused if one is missing."""
+    return fitted(columns_of(rows, schema.names), schema)
+
+
+def columns_of(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> dict[str, pa.Array]:
+    """The columns with these names; TableRefused if one is missing."""
+    for name in names:
+        if rows.schema.names.count(name) != 1:
             raise TableRefused(
-                f"the rows have {'no' if field.name not in names else 'more than one'} column {field.name}"
+                f"the rows have {'no' if name not in rows.schema.names else 'more than one'} column {name}"
             )
-    return fitted({name: _whole(rows.column(name)) for name in schema.names}, schema)
+    return {name: _whole(rows.column(name)) for name in names}
 
 
-def fitted_values(columns: Mapping[str, Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Lists of Python values as a record batch of this schema; KeysRefused if a value does not fit."""
-    return pa.RecordBatch.from_arrays([_array(field, columns[field.name], plain) for field in schema], schema=schema)
+def fitted_values(columns: Mapping[str, Sequence[Any]], schema: pa.Schema) -> FoundRows:
+    """Lists of Python values as rows of this schema."""
+    return _found({field.name: _read(field, columns[field.name], plain) for field in schema}, schema)
 
 
-def fitted_json(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, keys: pa.RecordBatch) -> pa.RecordBatch:
-    """Objects of JSON, taken apart by `value_of`, as a record batch of this schema; KeysRefused if a value does not
-    fit. In a column of the key an object without a value has that of the only key."""
-    arrays = []
+def fitted_json(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, keys: pa.RecordBatch) -> FoundRows:
+    """Objects of JSON, taken apart by `value_of`, as rows of this schema. In a column of the key an object without a
+    value has that of the only key."""
+    columns = {}
     for field in schema:
-        array = _array(field, [row.get(field.name) for row in rows], from_json_values)
+        column = _read(field, [row.get(field.name) for row in rows], from_json_values)
         if keys.num_rows == 1 and field.name in keys.schema.names:
             lacks = pa.array([field.name not in row for row in rows], pa.bool_())
-            array = pc.if_else(lacks, keys.column(field.name)[0].cast(field.type), array)
-        arrays.append(array)
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+            array = pc.if_else(lacks, keys.column(field.name)[0].cast(field.type), column.values)
+            column = replace(column, values=array)
+        columns[field.name] = column
+    return _found(columns, schema)
+
+
+def _found(columns: Mapping[str, Converted], schema: pa.Schema) -> FoundRows:
+    rows = pa.RecordBatch.from_arrays([columns[field.name].values for field in schema], schema=schema)
+    bad = bad_rows(columns, schema.names, rows.num_rows)
+    if bad is None:
+        return FoundRows(rows)
+    texts, reasons = told(columns, schema, schema.names, bad)
+    return FoundRows(rows.filter(pa.array(~bad)), DeadRows(rows.filter(pa.array(bad)), texts, reasons))
 
 
 def only(rows: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
@@ -66,6 +107,18 @@ def only(rows: pa.RecordBatch, keys: pa.RecordBatch) -> pa.RecordBatch:
             rows = rows.filter(rows.column(name).is_valid())
     found = having(rows, keys)
     return rows if found.true_count == rows.num_rows else rows.filter(found)
+
+
+def only_dead(dead: DeadRows | None, keys: pa.RecordBatch) -> DeadRows | None:
+    """The same of rows that cannot be read. One whose key cannot be read stays: it was the answer to some key."""
+    if dead is None:
+        return None
+    unknown = np.zeros(dead.rows.num_rows, np.bool_)
+    for name in keys.schema.names:
+        unknown |= np.asarray(dead.rows.column(name).is_null())
+    keep = unknown.copy()
+    keep[~unknown] = np.asarray(having(dead.rows.filter(pa.array(~unknown)), keys))
+    return dead.having(keep)
 
 
 def having(rows: pa.RecordBatch, keys: pa.RecordBatch) -> pa.BooleanArray:
@@ -99,27 +152,30 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _fit(field: pa.Field, values: pa.Array) -> pa.Array:
+def _fit(field: pa.Field, values: pa.Array | Marked) -> Converted:
+    given, odd = (values.values, values.odd) if isinstance(values, Marked) else (values, None)
     try:
-        array, bad = convert(values, field.type)
+        array, bad = convert(given, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise TableRefused(f"column {field.name} is not of type {sql_type(field.type)} ({said(error)})") from None
-    if bad is not None:
-        first = values.slice(int(np.argmax(bad)), 1)
-        raise misfit(field, as_text(first)[0].as_py())
-    return array
+    if odd is not None:
+        bad = either(bad, np.asarray(odd.is_valid()))
+
+    def texts(rows: NDArray[np.int64]) -> pa.Array:
+        found = as_text(as_kept(given).take(pa.array(rows)))
+        return found if odd is None else pc.coalesce(odd.take(pa.array(rows)), found)
+
+    return Converted(array, bad, texts)
 
 
-def _array(field: pa.Field, values: Sequence[Any], leaf: Leaf) -> pa.Array:
+def _read(field: pa.Field, values: Sequence[Any], leaf: Leaf) -> Converted:
     array, bad = from_python(values, field.type, leaf)
-    if bad is not None:
-        wrong = values[int(np.argmax(bad))]
-        text = wrong.decode(errors="replace") if isinstance(wrong, bytes) else str(wrong)
-        raise misfit(field, None if pa.types.is_nested(field.type) else text.encode(errors="replace").decode())
-    return array
+    return Converted(array, bad, lambda rows: pa.array([_shown(values[row]) for row in rows.tolist()], pa.string()))
 
 
-def misfit(field: pa.Field, text: str | None) -> KeysRefused:
-    """A value that does not fit its column."""
-    value = "a value" if text is None else f"'{text}'" if len(text) <= 60 else f"'{text[:60]}...'"
-    return KeysRefused(f"column {field.name}: {value} is not a value of type {sql_type(field.type)}")
+def _shown(value: Any) -> str | None:
+    """A value as text that any reader takes."""
+    if value is None:
+        return None
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    return text.encode(errors="replace").decode()

@@ -37,7 +37,7 @@ from yarl import URL
 from eddyline.bound.as_text import as_text
 from eddyline.cql.names import did_you_mean
 from eddyline.errors import SettingError, said
-from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
+from eddyline.runtime.access.client import FoundRows, KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.client_options import ClientKind
 from eddyline.runtime.access.fitting import fitted_json
 from eddyline.runtime.options import Options
@@ -106,7 +106,7 @@ class HttpClient:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # the lookup has a deadline of its own
         )
 
-    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
+    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> FoundRows:
         """These columns of the rows that the service answers."""
         schema = pa.schema([self._schema.field(name) for name in columns])
         if keys.num_rows == 1 and self._url:
@@ -125,7 +125,7 @@ class HttpClient:
                 raise TableRefused(f"the answer has an object without {name}, a column of the key")
         return fitted_json(rows, schema, keys)
 
-    def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
+    def scan(self, columns: Sequence[str]) -> AsyncGenerator[FoundRows, None]:
         """A service is asked for keys only."""
         raise TableRefused("http is asked for keys only")
 

@@ -21,10 +21,10 @@ from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format
 
-from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
+from eddyline.runtime.access.client import FoundRows, KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.client_options import ClientKind
-from eddyline.runtime.access.fitting import fitted
-from eddyline.runtime.access.postgres_columns import BinaryArray, ColumnForm, arrays, copied_rows, form_of
+from eddyline.runtime.access.fitting import Marked, decoded, fitted
+from eddyline.runtime.access.postgres_columns import RAW, BinaryArray, ColumnForm, arrays, copied_rows, form_of
 from eddyline.runtime.options import Options
 from eddyline.runtime.postgres_place import SESSION, conninfo_of
 from eddyline.runtime.values.arrow import convert
@@ -47,7 +47,7 @@ _UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 """How PostgreSQL writes one. A key that is written otherwise is no value of the column."""
 _AS_FLOAT = """CASE WHEN abs({0}) < 7.1e-46 THEN 0 WHEN abs({0}) < 3.4028235677973366e38 OR {0} = 'NaN'
 OR abs({0}) = 'infinity' THEN {0}::float4 END"""
-"""A float8 as the nearest float4; a plain cast fails for some."""
+"""A float8 or a numeric as the nearest float4; a plain cast fails for some."""
 
 
 def kind_of(options: Options, schema: pa.Schema, concurrency: int) -> ClientKind:
@@ -69,6 +69,9 @@ class DatabaseColumn:
     """The name of the type if it is one of PostgreSQL's own."""
     is_enum: bool
     is_text: bool
+    is_raw: bool
+    """Whether the database knows no encoding of its texts, so they travel as bytes: it refuses to send one that is not
+    UTF-8, and with it all others."""
 
     @cached_property
     def form(self) -> ColumnForm:
@@ -81,18 +84,22 @@ class DatabaseColumn:
     @property
     def selected(self) -> str:
         """The column as it travels."""
+        if self.is_raw:
+            return f"convert_to(t.{self.quoted}::text, 'SQL_ASCII')"
         return f"t.{self.quoted}::{self.form.cast}"
 
     @cached_property
     def _rounded(self) -> ColumnForm | None:
         """The form in which keys are compared, if several values of the column are one value of the declared type."""
         t = pa.types
-        if t.is_floating(self.declared) and self.built_in == "numeric":
-            return form_of("float8")
-        return form_of("float4") if t.is_float32(self.declared) and self.built_in == "float8" else None
+        if t.is_float32(self.declared) and self.built_in in ("numeric", "float8", "int8", "int4"):
+            return form_of("float4")
+        return form_of("float8") if t.is_float64(self.declared) and self.built_in in ("numeric", "int8") else None
 
-    def read(self, values: pa.Array) -> pa.Array:
+    def read(self, values: pa.Array | Marked) -> pa.Array | Marked:
         """The column as it came, where the text of a number writes 8.00 for the integer 8."""
+        if self.is_raw:
+            return decoded(values)
         is_whole = pa.types.is_integer(self.declared) or pa.types.is_boolean(self.declared)
         if self.built_in != "numeric" or not is_whole:
             return values
@@ -103,7 +110,9 @@ class DatabaseColumn:
         """The column as keys are compared with it: alone wherever that is possible, so that its index is used."""
         if self._rounded is None:
             return f"t.{self.quoted}"
-        return _AS_FLOAT.format(f"t.{self.quoted}") if self.built_in == "float8" else f"t.{self.quoted}::float8"
+        if self._rounded.cast == "float4" and self.built_in in ("float8", "numeric"):
+            return _AS_FLOAT.format(f"t.{self.quoted}")
+        return f"t.{self.quoted}::{self._rounded.cast}"
 
     @property
     def keys(self) -> str:
@@ -162,7 +171,7 @@ class PostgresClient:
         self._queries: dict[tuple[tuple[str, ...], tuple[str, ...]], bytes] = {}
         self._schema_of = lru_cache(self._chosen)
 
-    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
+    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> FoundRows:
         """These columns of all rows with these keys."""
         asked, names = tuple(columns), tuple(keys.schema.names)
         async with self._connected() as connection:
@@ -184,7 +193,7 @@ class PostgresClient:
             values = [result.get_value(0, at) for at in range(len(asked))]
         return self._fitted(arrays(self._forms(asked), values), asked)
 
-    async def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
+    async def scan(self, columns: Sequence[str]) -> AsyncGenerator[FoundRows, None]:
         """These columns of all rows, of one moment."""
         async with self._connected() as connection, connection.cursor() as cursor:
             selected = ", ".join(self._columns[name].selected for name in columns).replace("%%", "%")
@@ -215,20 +224,21 @@ class PostgresClient:
         is_asked = f"{names} = ANY({given})" if len(mine) == 1 else f"({names}) IN (SELECT * FROM unnest({given}))"
         return f"SELECT {selected} FROM {self._from} t WHERE {is_asked}".encode()
 
-    def _read(self, rows: list[bytes], columns: Sequence[str]) -> pa.RecordBatch:
+    def _read(self, rows: list[bytes], columns: Sequence[str]) -> FoundRows:
         return self._fitted(copied_rows(self._forms(columns), rows), tuple(columns))
 
-    def _fitted(self, raw: dict[str, pa.Array], columns: tuple[str, ...]) -> pa.RecordBatch:
+    def _fitted(self, raw: dict[str, pa.Array | Marked], columns: tuple[str, ...]) -> FoundRows:
         return fitted(
             {name: self._columns[name].read(values) for name, values in raw.items()}, self._schema_of(columns)
         )
 
     def _forms(self, columns: Sequence[str]) -> dict[str, ColumnForm]:
-        return {name: self._columns[name].form for name in columns}
+        mine = [self._columns[name] for name in columns]
+        return {name: RAW if column.is_raw else column.form for name, column in zip(columns, mine, strict=True)}
 
-    def _none(self, columns: tuple[str, ...]) -> pa.RecordBatch:
+    def _none(self, columns: tuple[str, ...]) -> FoundRows:
         schema = self._schema_of(columns)
-        return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+        return FoundRows(pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema))
 
     def _chosen(self, columns: tuple[str, ...]) -> pa.Schema:
         return pa.schema([self._schema.field(name) for name in columns])
@@ -291,7 +301,8 @@ class PostgresClient:
             if name is None:
                 raise TableRefused(f"table {self._table} of the database has no column {field.name}")
             _, _, type_, is_enum, is_text, built_in = found[name]
-            columns[field.name] = DatabaseColumn(name, field.type, type_, built_in, is_enum, is_text)
+            is_raw = form_of(built_in).is_text and connection.info.parameter_status("server_encoding") == "SQL_ASCII"
+            columns[field.name] = DatabaseColumn(name, field.type, type_, built_in, is_enum, is_text, is_raw)
         self._columns, self._from = columns, _doubled(rows[0][1])
 
     def _said(self, error: psycopg.Error) -> str:

@@ -11,7 +11,7 @@ Keys become one array for each column: numbers and times in binary form, all oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eddyline.kernels.jit import kernel
-from eddyline.runtime.access.client import KeysRefused
+from eddyline.runtime.access.fitting import Marked
 from eddyline.runtime.values.json import is_bytes
 
 _EPOCH_DAYS = 10_957
@@ -47,16 +47,16 @@ class ColumnForm:
     arrow: pa.DataType
     number: int = 0
 
-    def array(self, data: bytes | None) -> pa.Array:
+    def array(self, data: bytes | None) -> pa.Array | Marked:
         """The column that array_agg gave, in binary form; None if there was no row."""
         if data is None:
             return pa.array([], self.arrow)
         has_nulls, count = data[7] != 0, int.from_bytes(data[12:16])
         if self.code is None or has_nulls:
             return self._taken_apart(np.frombuffer(data, np.uint8), count, _HEADER, 0, 1, 0)
-        return self._numbers(np.frombuffer(data, self._items, count, _HEADER)["value"].astype(self._native), None)
+        return self._numbers(np.frombuffer(data, self._items, count, _HEADER)["value"].astype(self._native))
 
-    def copied(self, data: NDArray[np.uint8], rows: int, columns: int, column: int) -> pa.Array:
+    def copied(self, data: NDArray[np.uint8], rows: int, columns: int, column: int) -> pa.Array | Marked:
         """One of the columns of rows that COPY gave, in binary form, without their header."""
         return self._taken_apart(data, rows, 0, 2, columns, column)
 
@@ -85,27 +85,47 @@ class ColumnForm:
 
     def _taken_apart(
         self, data: NDArray[np.uint8], count: int, at: int, header: int, columns: int, column: int
-    ) -> pa.Array:
+    ) -> pa.Array | Marked:
         values, offsets = np.empty(len(data), np.uint8), np.zeros(count + 1, np.int32)
         valid = np.empty(count, np.bool_)
         size = take_apart(data, at, header, columns, column, values, offsets, valid)
-        nulls = None if valid.all() else _bitmap(valid)
         if self.code is not None:
             numbers = np.zeros(count, self._native)
             numbers[valid] = values[:size].view(self.code)
-            return self._numbers(numbers, nulls)
+            return self._numbers(numbers, valid)
+        nulls = None if valid.all() else _bitmap(valid)
         buffers = [nulls, pa.py_buffer(offsets), pa.py_buffer(values[:size])]
         return pa.Array.from_buffers(self.arrow, count, buffers)  # the server looks that texts are UTF-8
 
-    def _numbers(self, numbers: NDArray[Any], nulls: pa.Buffer | None) -> pa.Array:
+    def _numbers(self, numbers: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> pa.Array | Marked:
+        odd = None
         if self._epoch and len(numbers):
             limits = np.iinfo(self._native)
             if numbers.min() == limits.min or numbers.max() > limits.max - self._epoch:
-                raise KeysRefused("a time is infinite")
+                wrong = (numbers == limits.min) | (numbers > limits.max - self._epoch)
+                texts = [self._odd(number) if bad else None for number, bad in zip(numbers, wrong, strict=True)]
+                odd, valid = pa.array(texts, pa.string()), ~wrong if valid is None else valid & ~wrong
+                numbers = np.where(wrong, 0, numbers)
             numbers += self._epoch
+        array = self._arrow(numbers, None if valid is None or valid.all() else _bitmap(valid))
+        return array if odd is None else Marked(array, odd)
+
+    def _odd(self, number: Any) -> str:
+        """An infinite time, or one after the last that 64 bits have when they count from 1970."""
+        limits = np.iinfo(self._native)
+        if number in (limits.min, limits.max):
+            return "infinity" if number > 0 else "-infinity"
+        return str(np.datetime64(int(number) // 1000 + self._epoch // 1000, "ms"))
+
+    def _arrow(self, numbers: NDArray[Any], nulls: pa.Buffer | None) -> pa.Array:
         if self._native == np.int8:
             return pa.Array.from_buffers(self.arrow, len(numbers), [nulls, _bitmap(numbers.view(np.bool_))])
         return pa.Array.from_buffers(self.arrow, len(numbers), [nulls, pa.py_buffer(numbers)])
+
+    @property
+    def is_text(self) -> bool:
+        """Whether values travel as text."""
+        return self is _TEXT
 
     @cached_property
     def _native(self) -> np.dtype[Any]:
@@ -140,6 +160,8 @@ _FORMS = {
 }
 """By the type of the column in the database."""
 _TEXT = ColumnForm("text", None, pa.string())
+RAW = ColumnForm("bytea", None, pa.binary())
+"""Text of a database that knows no encoding."""
 
 
 def form_of(database_type: str) -> ColumnForm:
@@ -147,12 +169,12 @@ def form_of(database_type: str) -> ColumnForm:
     return _FORMS.get(database_type, _TEXT)
 
 
-def arrays(forms: Mapping[str, ColumnForm], values: Sequence[bytes | None]) -> dict[str, pa.Array]:
-    """The columns that array_agg gave; KeysRefused names a column with a value that Arrow cannot hold."""
-    return {name: _named(name, form.array, data) for (name, form), data in zip(forms.items(), values, strict=True)}
+def arrays(forms: Mapping[str, ColumnForm], values: Sequence[bytes | None]) -> dict[str, pa.Array | Marked]:
+    """The columns that array_agg gave."""
+    return {name: form.array(data) for (name, form), data in zip(forms.items(), values, strict=True)}
 
 
-def copied_rows(forms: Mapping[str, ColumnForm], parts: Sequence[bytes]) -> dict[str, pa.Array]:
+def copied_rows(forms: Mapping[str, ColumnForm], parts: Sequence[bytes]) -> dict[str, pa.Array | Marked]:
     """The same for rows that COPY gave in binary form, each part a row; the first may begin with the header, the last
     be the end."""
     joined = b"".join(parts)
@@ -160,16 +182,7 @@ def copied_rows(forms: Mapping[str, ColumnForm], parts: Sequence[bytes]) -> dict
     end = len(joined) - 2 if parts[-1] == b"\xff\xff" else len(joined)
     data = np.frombuffer(joined, np.uint8)[begin:end]
     rows = count_rows(data, len(forms))
-    return {
-        name: _named(name, form.copied, data, rows, len(forms), at) for at, (name, form) in enumerate(forms.items())
-    }
-
-
-def _named(column: str, read: Callable[..., pa.Array], *data: Any) -> pa.Array:
-    try:
-        return read(*data)
-    except KeysRefused as error:
-        raise KeysRefused(f"column {column}: {error}") from None
+    return {name: form.copied(data, rows, len(forms), at) for at, (name, form) in enumerate(forms.items())}
 
 
 def array_literal(keys: pa.Array) -> str:

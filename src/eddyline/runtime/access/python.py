@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from eddyline.errors import SettingError, said, shown
-from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
+from eddyline.runtime.access.client import FoundRows, KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.client_options import ClientKind
 from eddyline.runtime.access.fitting import fitted_batch
 from eddyline.runtime.access.threads import ConnectedThreads
@@ -52,7 +52,7 @@ class PythonClient:
         )
         self._threads = ConnectedThreads[None](threads, lambda: None, lambda _: None, lambda _: None)
 
-    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
+    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> FoundRows:
         """These columns of the rows that the function returns."""
         if self._is_async:
             with _refusing():
@@ -67,7 +67,7 @@ class PythonClient:
         with _refusing():  # in the thread, because a future cannot have a StopIteration
             return self._function(keys)
 
-    def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
+    def scan(self, columns: Sequence[str]) -> AsyncGenerator[FoundRows, None]:
         """A function is asked for keys only."""
         raise TableRefused("a function is asked for keys only")
 

@@ -16,9 +16,9 @@ from valkey import exceptions
 
 from eddyline.bound.as_text import as_text
 from eddyline.errors import SettingError
-from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
+from eddyline.runtime.access.client import FoundRows, KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.client_options import ClientKind
-from eddyline.runtime.access.fitting import fitted
+from eddyline.runtime.access.fitting import Marked, decoded, fitted
 from eddyline.runtime.options import Options
 from eddyline.runtime.sources.redis_connection import Server, server_of
 
@@ -50,7 +50,7 @@ class RedisClient:
             raise SettingError(f"option url: {error}") from None
         self._client: Any = valkey.asyncio.Valkey(connection_pool=pool)
 
-    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
+    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> FoundRows:
         """These columns of the hashes of these keys. A hash that has none of the columns is a row of NULLs."""
         key = keys.schema.names[0]
         fields = [name for name in columns if name != key]
@@ -64,12 +64,12 @@ class RedisClient:
         there = dict(zip(unsure, await self._all([("EXISTS", names[at]) for at in unsure]), strict=True))
         found = [at for at in range(len(names)) if there.get(at, 1)]
         raw = {name: pa.array([hashes[at][place] for at in found], pa.binary()) for place, name in enumerate(fields)}
-        raw = {name: _text(name, values, self._schema.field(name).type) for name, values in raw.items()}
+        raw = {name: _text(values, self._schema.field(name).type) for name, values in raw.items()}
         if key in columns:
             raw[key] = keys.column(0).take(pa.array(found, pa.int64()))
         return fitted(raw, pa.schema([self._schema.field(name) for name in columns]))
 
-    def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
+    def scan(self, columns: Sequence[str]) -> AsyncGenerator[FoundRows, None]:
         """A server is asked for keys only."""
         raise TableRefused("redis is asked for keys only")
 
@@ -100,11 +100,6 @@ class RedisClient:
         return found
 
 
-def _text(name: str, values: pa.Array, type_: pa.DataType) -> pa.Array:
+def _text(values: pa.Array, type_: pa.DataType) -> pa.Array | Marked:
     """Bytes as the text that they are, unless the column is of bytes."""
-    if pa.types.is_binary(type_):
-        return values
-    try:
-        return values.cast(pa.string())
-    except pa.ArrowInvalid:
-        raise KeysRefused(f"column {name}: a value is not UTF-8") from None
+    return values if pa.types.is_binary(type_) else decoded(values)

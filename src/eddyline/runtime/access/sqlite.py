@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from eddyline.errors import SettingError
-from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
+from eddyline.runtime.access.client import FoundRows, KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.client_options import ClientKind
 from eddyline.runtime.access.fitting import fitted_values
 from eddyline.runtime.access.threads import ConnectedThreads
@@ -59,7 +59,7 @@ class SqliteClient:
         self._uri, self._table, self._schema = f"{path.as_uri()}?mode=ro", quoted(table), schema
         self._threads = self._new_threads(threads)
 
-    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> pa.RecordBatch:
+    async def lookup(self, columns: Sequence[str], keys: pa.RecordBatch) -> FoundRows:
         """These columns of all rows with these keys."""
         names = keys.schema.names
         selected = ", ".join(f"t.{quoted(name)}" for name in columns)
@@ -72,7 +72,7 @@ class SqliteClient:
         text = msgspec.json.encode(values).decode()
         return self._fitted(await self._run(lambda c: c.execute(query, (text,)).fetchall()), columns)
 
-    async def scan(self, columns: Sequence[str]) -> AsyncGenerator[pa.RecordBatch, None]:
+    async def scan(self, columns: Sequence[str]) -> AsyncGenerator[FoundRows, None]:
         """These columns of all rows, of one moment."""
         query = f"SELECT {', '.join(map(quoted, columns))} FROM {self._table}"
         threads = self._new_threads(1)
@@ -106,7 +106,7 @@ class SqliteClient:
             kind = TryFailed if getattr(error, "sqlite_errorcode", 0) & 0xFF in _LATER else TableRefused
             raise kind(str(error)) from None
 
-    def _fitted(self, rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> pa.RecordBatch:
+    def _fitted(self, rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> FoundRows:
         values = zip(*rows, strict=True) if rows else [()] * len(columns)
         schema = pa.schema([self._schema.field(name) for name in columns])
         return fitted_values(dict(zip(columns, map(list, values), strict=True)), schema)

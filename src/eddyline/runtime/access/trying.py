@@ -33,12 +33,12 @@ import pyarrow as pa
 
 from eddyline.errors import said
 from eddyline.runtime.access.circuit_breaker import CircuitBreaker
-from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed
+from eddyline.runtime.access.client import FoundRows, KeysRefused, TableRefused, TryFailed
 from eddyline.runtime.access.token_bucket import TokenBucket
 from eddyline.runtime.access.tuning import DEFAULT, AccessTuning
 
 T = TypeVar("T")
-Ask = Callable[[pa.RecordBatch], Awaitable[pa.RecordBatch]]
+Ask = Callable[[pa.RecordBatch], Awaitable[FoundRows]]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class LookupOutcome:
     """The rows of some keys, or the reason why there are none."""
 
     keys: pa.RecordBatch
-    rows: pa.RecordBatch | None = None
+    found: FoundRows | None = None
     error: str | None = None
 
 
@@ -107,7 +107,7 @@ class Trying:
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
 
-    async def _rows(self, ask: Ask, keys: pa.RecordBatch, course: LookupCourse) -> pa.RecordBatch:
+    async def _rows(self, ask: Ask, keys: pa.RecordBatch, course: LookupCourse) -> FoundRows:
         while True:
             await self._allowed(course)
             try:

@@ -1,1 +1,1 @@
-"""The record of a run: what was measured, what was decided and what came of it, as events (docs/watching.md)."""
+"""The record of a run: what was measured, what was decided and what came of it, as events (docs/recording.md)."""

@@ -29,8 +29,8 @@ _COMPARE = "compare the declared columns with the data, or keep the dead rows wi
 @dataclass(frozen=True)
 class StreamEnd:
     """The counts of a stream with this lateness. `other_lateness` is the largest lateness of any stream of the
-    query. The dead rows of a table that `is_asked` are keys whose lookup failed; answers are not counted. `columns`
-    are its columns, if they are known."""
+    query. The dead rows of a table that `is_asked` are rows that cannot be read and keys whose lookup failed; other
+    answers are not counted. `columns` are its columns, if they are known."""
 
     name: str
     lateness: int
@@ -75,7 +75,7 @@ class StreamEnd:
     def dead(self) -> str:
         """The share of dead rows, the reason of the first, and the remedy for it, unless a warning has the remedy."""
         if self.is_asked:
-            return f"keys whose lookup failed; first: {shortened(self.counts.reason)}"
+            return f"unreadable rows, or keys whose lookup failed; first: {shortened(self.counts.reason)}"
         what = "" if self._nearly_all_dead else self._remedy
         told = f"{percent(self.counts.dead, self.counts.rows)}; first: {shortened(self.counts.reason)}"
         return f"{told}; {what}" if what else told

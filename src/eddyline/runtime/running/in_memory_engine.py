@@ -149,6 +149,10 @@ class InMemoryEngine:
             table = self._asked[failure.table]
             if table.dead is not None:
                 table.dead.write(dead_rows(table.schema, failure.keys, failure.reasons))
+        for one in result.unreadable:
+            table = self._asked[one.table]
+            if table.dead is not None:
+                table.dead.write(dead_rows(table.schema, one.dead.texts, one.dead.reasons))
         for name, batch, reasons in result.dead:
             stream = self._inputs[name]
             if stream.dead is not None and batch.num_rows:

@@ -3,15 +3,16 @@
 With `batch_rows=auto` a batch is complete `batch_seconds` after its first row arrived, full or not. With a number it is
 complete when it is full: then the cut into batches, and with it which rows are late, is the same in every run. With
 `idle_timeout` or `--follow` a silent stream may never fill a batch, so `batch_seconds` bounds the wait there, too. A
-stop from outside ends every wait.
+stop from outside ends every wait. Time in which the process did not run counts for no wait.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Protocol
+
+from eddyline.running_time import running_seconds
 
 _LOOK_EVERY = 0.05
 """Seconds between two checks for a stop. New rows are noticed at once."""
@@ -27,10 +28,15 @@ class Waited(Protocol):
 class Waiting:
     """The waiting of one run. `begin` starts a batch; `seconds` is how long the batch has waited so far."""
 
-    def __init__(self, patience: float | None = None, stop: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        patience: float | None = None,
+        stop: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = running_seconds,
+    ) -> None:
         self.changed = threading.Condition()
         self.seconds = 0.0
-        self._patience, self._stop = patience, stop
+        self._patience, self._stop, self._clock = patience, stop, clock
         self._deadline: float | None = None
 
     def begin(self) -> None:
@@ -42,7 +48,7 @@ class Waiting:
         from the moment when it has `begun`."""
         if one.ready():
             return True
-        began = now = time.monotonic()
+        began = now = self._clock()
         with self.changed:
             while not one.ready() and not self._stop():
                 if self._deadline is None and self._patience is not None and begun():
@@ -51,6 +57,6 @@ class Waiting:
                 if left <= 0:
                     break
                 self.changed.wait(min(left, _LOOK_EVERY))
-                now = time.monotonic()
+                now = self._clock()
         self.seconds += now - began
         return one.ready()

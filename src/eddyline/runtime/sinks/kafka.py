@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from eddyline.errors import JobError, SettingError
+from eddyline.running_time import running_seconds
 from eddyline.runtime.kafka_client import KafkaServers
 from eddyline.runtime.options import Options
 from eddyline.runtime.sinks.kafka_messages import MessageEncoder, MessageOptions, as_dicts
@@ -108,8 +109,8 @@ class KafkaTopic:
         topic = NewTopic(options.topic, options.partitions, options.replication)
         try:
             admin.create_topics([topic])[options.topic].result(options.timeout)
-            end = time.monotonic() + options.timeout
-            while time.monotonic() < end and admin.list_topics(options.topic).topics[options.topic].error is not None:
+            end = running_seconds() + options.timeout
+            while running_seconds() < end and admin.list_topics(options.topic).topics[options.topic].error is not None:
                 time.sleep(0.05)  # brokers learn of a new topic one after the other
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:

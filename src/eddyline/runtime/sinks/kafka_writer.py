@@ -23,6 +23,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from eddyline.errors import JobError
 from eddyline.faults import reach
+from eddyline.running_time import running_seconds
 from eddyline.runtime.kafka_client import KafkaServers
 from eddyline.runtime.sinks.sink import BatchMark, BatchOwner, Delivery
 
@@ -84,7 +85,7 @@ class TransactionalWriter:
         self._producer = self._consumer = None
 
     def _until_done(self, step: Callable[[], None], what: str) -> None:
-        end = time.monotonic() + self._seconds
+        end = running_seconds() + self._seconds
         while True:
             try:
                 step()
@@ -97,7 +98,7 @@ class TransactionalWriter:
                         f"{self._name}: another run of this job has taken over its transactions, or one took longer"
                         " than transaction_timeout; start the job again"
                     ) from None
-                if time.monotonic() >= end or not _may_pass(reason):
+                if running_seconds() >= end or not _may_pass(reason):
                     raise JobError(f"{self._name} {what}: {told(reason)}") from None
                 time.sleep(_PAUSE)
 

@@ -5,7 +5,7 @@ Shared by all readers: each passes the columns in the kind of its format, or val
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,23 +45,37 @@ def chunk_of(
     if beside is not None:
         raw = {**raw, **beside.columns}
     columns = {name: _converted(raw[name], schema.field(name).type, convert) for name in wanted.columns}
+    bad = bad_rows(columns, wanted.needed, rows)
+    fields = [pa.field(name, schema.field(name).type) for name in wanted.columns]
+    batch = pa.RecordBatch.from_arrays([column.values for column in columns.values()], schema=pa.schema(fields))
+    if bad is None:
+        return Chunk(batch)
+    texts, why = told(columns, schema, wanted.needed, bad)
+    why = why if beside is None else beside.take(np.flatnonzero(bad)).told(why)
+    return Chunk(batch.filter(pa.array(~bad)), dead_rows(schema, texts, why))
+
+
+def bad_rows(columns: Mapping[str, Converted], needed: Iterable[str], rows: int) -> Bad | None:
+    """The rows with a needed value that could not be read; None if there is none."""
     bad: Bad = np.zeros(rows, dtype=np.bool_)
-    for name in wanted.needed:
+    for name in needed:
         wrong = columns[name].bad
         if wrong is not None:
             bad |= wrong
-    fields = [pa.field(name, schema.field(name).type) for name in wanted.columns]
-    batch = pa.RecordBatch.from_arrays([column.values for column in columns.values()], schema=pa.schema(fields))
-    if not bad.any():
-        return Chunk(batch)
+    return bad if bad.any() else None
+
+
+def told(
+    columns: Mapping[str, Converted], schema: pa.Schema, needed: Iterable[str], bad: Bad
+) -> tuple[pa.RecordBatch, pa.Array]:
+    """These rows as text, and why each is dead."""
     picked = np.flatnonzero(bad)
     texts = pa.RecordBatch.from_pydict({name: column.texts(picked) for name, column in columns.items()})
     why = pa.nulls(len(picked), pa.string())
-    for name in wanted.needed:
+    for name in needed:
         if (wrong := columns[name].bad) is not None:
             why = pc.coalesce(why, _reasons(name, texts.column(name), schema.field(name).type, wrong[picked]))
-    why = why if beside is None else beside.take(picked).told(why)
-    return Chunk(batch.filter(pa.array(~bad)), dead_rows(schema, texts, why))
+    return texts, why
 
 
 def _converted(

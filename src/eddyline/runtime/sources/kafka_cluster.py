@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollectio
 from confluent_kafka.admin import AdminClient
 
 from eddyline.errors import JobError
+from eddyline.running_time import running_seconds
 from eddyline.runtime.kafka_client import KafkaServers
 
 _PATIENCE = 60.0
@@ -115,8 +116,8 @@ class KafkaCluster:
 
     def settled(self, key: str, at: int) -> dict[str, int]:
         """The end of a partition, which should be at least `at`: a broker that has just come up may not know it yet."""
-        end = time.monotonic() + _SETTLE
-        while (found := self.offsets([key], END))[key] < at and time.monotonic() < end:
+        end = running_seconds() + _SETTLE
+        while (found := self.offsets([key], END))[key] < at and running_seconds() < end:
             self._sleep(_PAUSE)
         return found
 
@@ -169,7 +170,7 @@ class KafkaCluster:
     def _asked(self, question: Callable[[], _T]) -> _T:
         """The answer, however often the question must be asked."""
         patience = _PATIENCE if self._reached else _FIRST
-        end = time.monotonic() + patience
+        end = running_seconds() + patience
         while True:
             try:
                 answer = question()
@@ -180,7 +181,7 @@ class KafkaCluster:
             self._client().poll(0)  # hears of errors
             self.check(self._last)
             self.check(error)
-            if time.monotonic() > end:
+            if running_seconds() > end:
                 raise self.gone(patience, self._last or error)
             self._sleep(_PAUSE)
 
@@ -230,13 +231,13 @@ class PartitionReader:
         are no more, however many offsets have no message. JobError if messages are gone or none come."""
         self.start(start)
         found, self._ahead = self._ahead, []
-        waits = time.monotonic() + _PATIENCE
+        waits = running_seconds() + _PATIENCE
         at = start
         while self._end < end and len(found) < most and (not found or found[-1].offset() < end - 1):
             first = self._consumer.poll(0.5)
             if first is None:
                 self._cluster.check(self._last)
-                if time.monotonic() > waits:
+                if running_seconds() > waits:
                     raise self._cluster.gone(_PATIENCE, self._last)
                 continue
             came = [first, *self._consumer.consume(most, 0)]

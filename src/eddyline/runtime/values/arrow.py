@@ -1,8 +1,9 @@
 """Columns of Arrow as the declared types, where a value that the type cannot hold is refused with its own row only.
 
 A cast is exact: 1.0 is the BIGINT 1, and 1.5 is none. Three things are rounded. A number becomes the nearest DOUBLE or
-FLOAT. A float becomes the DECIMAL that its shortest text writes. A time in nanoseconds is rounded towards the past,
-because the engine knows microseconds. Numbers are no times, and times no numbers: such a column is refused whole.
+FLOAT, of two the even one. A float becomes the DECIMAL that its shortest text writes. A time in nanoseconds is rounded
+towards the past, because the engine knows microseconds. Numbers are no times, and times no numbers: such a column is
+refused whole.
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ def _plain(values: pa.Array, type_: pa.DataType) -> Result:
         whole, bad = cast_or_null(lambda some: pc.cast(some, pa.int8()), values)
         other = pc.invert(pc.is_in(whole, pa.array([0, 1, None], pa.int8()))).to_numpy(zero_copy_only=False)
         return _without(pc.cast(whole, type_), other if bad is None else bad | other)
+    elif t.is_floating(type_) and t.is_integer(here):
+        return pc.cast(values, type_, safe=False), None
     elif t.is_floating(type_) and t.is_decimal(here):  # a cast of Arrow gives a neighbour of the nearest
         values = pc.cast(values, STRING)
     elif t.is_floating(type_) and t.is_floating(here):
