@@ -19,6 +19,7 @@ from eddyline.plan.tree import mjoin, parse_tree, shape
 from eddyline.protocol.attach import close, open_slot
 from eddyline.routing.meta_queue import MetaQueue
 from eddyline.routing.scope import whole
+from eddyline.state.part import Cut
 from lab.fuzz.eager import eager
 from lab.fuzz.trees import random_tree
 from tests.support.jobs import Row
@@ -196,7 +197,7 @@ def test_a_large_state_is_moved_in_slices() -> None:
     assert len(moved) > 10, "in one go"
     assert all(0 < more - before <= 500 for before, more in pairwise(moved))
     moving.flush()
-    moving.commit()
+    moving.commit(Cut(None, 0, None))
     slot.executor.change_plan()
     twin = slot_with_state(pause=5.0, tree="((a b) c)")
     assert states(slot) == states(twin) and states(slot)["[0, 1]"]
@@ -287,7 +288,7 @@ def test_what_both_plans_have_is_shared() -> None:
     assert kept.rows.components.keys() == {0, 1} and kept.built > kept.rows.min_live
     slot.executor.migrate(parse_tree("((a b) (c d))", aliases), parallel=False)
     slot.executor.migration.step(math.inf)  # type: ignore[union-attr]
-    slot.executor.migration.commit()  # type: ignore[union-attr]
+    slot.executor.migration.commit(Cut(None, 0, None))  # type: ignore[union-attr]
     slot.executor.change_plan()
     assert slot.executor.stems[4] is kept and slot.executor.plan.text == "((a b) (c d))"
     check_regions(slot, slot.arena)

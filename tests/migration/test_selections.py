@@ -16,6 +16,7 @@ from eddyline.migration.boxes import Box, boxes
 from eddyline.plan.steps import Probe, Select
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.routing.eddy import Eddy
+from eddyline.state.part import Cut
 from lab.fuzz.eager import eager
 from tests.support.jobs import Row
 from tests.support.plan_world import change_from_process_to_process, options, planned, query
@@ -108,7 +109,7 @@ def moved(slot: Slot, new: str) -> Eddy:
     migration = slot.executor.migration
     assert migration is not None
     migration.step(math.inf)
-    migration.commit()
+    migration.commit(Cut(None, 0, None))
     slot.executor.change_plan()
     check_regions(slot, slot.arena)
     return migration._track

@@ -110,9 +110,8 @@ def test_a_checkpoint_of_something_else(changed: dict[str, object], sentence: st
 
 
 def test_another_format(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FORMAT", 8)
-    monkeypatch.setattr(module, "READABLE", (8,))
-    with pytest.raises(SettingError, match="has format 7, and this version has format 8; finish the job"):
+    monkeypatch.setattr(module, "FORMAT", 9)
+    with pytest.raises(SettingError, match="has format 8, and this version has format 9; finish the job"):
         checkpoint.open(ABOUT)
 
 

@@ -36,10 +36,8 @@ from eddyline.state.log.labelled import ABOUT, LabelledFiles
 from eddyline.state.log.segment import Segment
 from eddyline.state.log.store import Store
 
-FORMAT = 7
+FORMAT = 8
 """Raise it when a job could misread the files of another version. tests/protocol/test_formats.py watches the types."""
-READABLE = (5, 6, 7)
-"""Formats that this version can continue from: 5 has no groups on disk, 6 has no labels, and all else as 7."""
 LOG, SMALL, COMMITS, DECIDED = "log", "small", "commits", "decided"
 _FOLDERS = {LOG, SMALL, COMMITS, DECIDED, "files", "frames", "given", "spark", "staged"}
 """All folders of a checkpoint."""
@@ -78,8 +76,7 @@ class Checkpoint:
         self.check(about)
         if self.begun and identity not in (None, self.history):
             raise JobError(f"the checkpoint {self.store.root} was begun by another run of this job; start it again")
-        labelled = {} if self.begun and not self.files.about.get("labelled") else {"labelled": True}
-        known = {"format": FORMAT, "id": identity or self.identity(), **labelled, **about}
+        known = {"format": FORMAT, "id": identity or self.identity(), **about}
         self.files.describe(json.loads(as_json(known)))
 
     def check(self, about: Mapping[str, Any] | None) -> None:
@@ -96,8 +93,8 @@ class Checkpoint:
                     " choose a new or an empty folder for the checkpoint"
                 )
             return
-        known = {what: value for what, value in self.files.read_about().items() if what not in ("id", "labelled")}
-        if known.get("format") not in READABLE:
+        known = {what: value for what, value in self.files.read_about().items() if what != "id"}
+        if known.get("format") != FORMAT:
             raise SettingError(
                 f"the checkpoint {self.store.root} has format {known['format']}, and this version has format {FORMAT};"
                 " finish the job with the version that began it, or give it a new checkpoint folder"

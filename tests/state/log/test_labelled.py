@@ -14,9 +14,9 @@ from eddyline.state.log.segment import written
 from eddyline.state.log.store import Store
 
 
-def files_in(folder: Path, identity: str = "abc", labelled: bool = True) -> LabelledFiles:
+def files_in(folder: Path, identity: str = "abc") -> LabelledFiles:
     made = LabelledFiles(Store(str(folder)))
-    made.describe({"id": identity, "labelled": labelled})
+    made.describe({"id": identity})
     return made
 
 
@@ -46,13 +46,10 @@ def test_a_copy_of_another_file_is_refused(folder: str, tmp_path: Path) -> None:
         read(f"{folder}/1")
 
 
-def test_a_file_without_a_label_is_one_of_an_older_version(tmp_path: Path) -> None:
-    for labelled in (False, True):
-        files = files_in(tmp_path, labelled=labelled)
-        files.store.write("commits/1", sealed(b"1"))
-        files.store.write_all("log/1", written([], "1"))
-        if not labelled:
-            assert files.read("commits/1") == b"1" and files.segment("log/1").meta(str) == "1"
+def test_a_file_without_a_label_is_refused(tmp_path: Path) -> None:
+    files = files_in(tmp_path)
+    files.store.write("commits/1", sealed(b"1"))
+    files.store.write_all("log/1", written([], "1"))
     for read, name in ((files.read, "commits/1"), (files.segment, "log/1")):
         with pytest.raises(JobError, match=f"^the checkpoint is damaged: {name} does not say which file it is$"):
             read(name)

@@ -2,7 +2,6 @@
 
 Names are not used twice, and those of a slot's files have the batch, the slot and the attempt. So a file that lies in
 the place of another one, of this checkpoint or of another, does not have the label of its place, and is refused.
-Versions before format 7 wrote no labels: a file without one is accepted in a checkpoint that such a version began.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from eddyline.state.log.segment import Segment
 from eddyline.state.log.store import MissingFile, Store
 
 ABOUT = "checkpoint.json"
-"""Describes the checkpoint: `id`, `labelled` if all files have labels. It has no label itself."""
+"""Describes the checkpoint, with its `id`. It has no label itself."""
 
 
 class LabelledFiles:
@@ -55,7 +54,7 @@ class LabelledFiles:
 
     def check(self, name: str, label: str) -> None:
         """JobError if the file of this name has a label that belongs elsewhere."""
-        if label == self.label(name) or (not label and not self.about.get("labelled")):
+        if label == self.label(name):
             return
         checkpoint, _, written_as = label.partition(" ")
         if not label:
