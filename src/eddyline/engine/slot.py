@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.bound.model import BoundQuery
-from eddyline.codec import Snapshot
 from eddyline.engine.answers import NewRows
 from eddyline.engine.asked_again import AskedAgain
 from eddyline.engine.clusters import clusters_of
@@ -40,6 +39,7 @@ from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import asked_plan, plan_source
 from eddyline.engine.preferred_rows import PreferredRows
+from eddyline.engine.progress import Progress
 from eddyline.engine.results import Results, results_of
 from eddyline.engine.split import Shipment
 from eddyline.engine.tuning import DEFAULT, Tuning
@@ -57,7 +57,7 @@ from eddyline.routing.packet import Packet
 from eddyline.settings import Settings
 from eddyline.spill.accounts import TABLE, GroupAccounts, Spillable, Table
 from eddyline.state.arena import Arena
-from eddyline.state.part import Cut, Named, Part, Versioned
+from eddyline.state.part import Cut, Named, Part
 
 
 def _least(one: int | None, other: int | None) -> int | None:
@@ -67,39 +67,6 @@ def _least(one: int | None, other: int | None) -> int | None:
 
 NO_ACCOUNTS: Table = np.empty(0, TABLE)
 """Nothing is known of groups that come."""
-
-
-class ProgressSnapshot(Snapshot, frozen=True):
-    """The watermark and the expression errors, each with its committed twin, and the first error."""
-
-    watermark: tuple[int | None, int | None]
-    errors: tuple[int, int]
-    first_error: str
-
-
-class Progress(Part):
-    """How far a slot has come: the query's watermark at the end of the last batch, and the errors of expressions."""
-
-    name, snapshot = "progress", ProgressSnapshot
-
-    def __init__(self, errors: ErrorCount) -> None:
-        self.watermark = Versioned[int | None](None)
-        self._errors, self._committed = errors, errors.count
-
-    def commit(self, cut: Cut) -> None:
-        self.watermark.commit()
-        self._committed = self._errors.count
-
-    def wind_back(self) -> None:
-        self.watermark.wind_back()
-        self._errors.count = self._committed
-
-    def saved(self) -> ProgressSnapshot:
-        return ProgressSnapshot(self.watermark.saved, (self._errors.count, self._committed), self._errors.first)
-
-    def restore(self, saved: ProgressSnapshot) -> None:
-        self.watermark.restore(saved.watermark)
-        (self._errors.count, self._committed), self._errors.first = saved.errors, saved.first_error
 
 
 class Slot:
