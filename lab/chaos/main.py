@@ -95,6 +95,8 @@ class Chaos:
     balance: bool = False
     access: bool = False
     servers: tuple[str, ...] = ()
+    files: int = 24
+    """The number of files of each stream. A job of fewer files ends sooner."""
     first: int = 0
     """The kills of this seed that earlier runs have struck: other jobs and moments follow them."""
     kills: int = 0
@@ -141,7 +143,9 @@ class Chaos:
                     self._database.begin(ttl=rng.choice((inf, TTL)))
                 with _folder() as folder:
                     there = None if self._servers is None else (self._servers, self.finished)
-                    job = make_job(name, folder, rng.randrange(1 << 30), database=self._database, servers=there)
+                    job = make_job(
+                        name, folder, rng.randrange(1 << 30), self.files, database=self._database, servers=there
+                    )
                     with (
                         contextlib.nullcontext()
                         if job.places is None
