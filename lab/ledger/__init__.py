@@ -159,7 +159,8 @@ def shown(lines: Iterable[Line]) -> Shown:
 
 def table(folder: Path, code: Code) -> str:
     """What each command has shown on this code and in all, as text for display."""
-    rows = [("", "on the last code", "", "", "in all", "", ""), ("", *("cases", "differences", "hours") * 2)]
+    rows: list[tuple[str, ...]] = [("", "on the last code", "", "", "in all", "", "")]
+    rows.append(("", *("cases", "differences", "hours") * 2))
     for suite in suites(folder):
         lines = read(folder, suite)
         for command in sorted({line.command for line in lines}):
