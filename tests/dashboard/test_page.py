@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import itertools
 import os
-import statistics
 import time
 from collections.abc import Iterator
 from pathlib import Path
