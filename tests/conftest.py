@@ -42,8 +42,11 @@ KAFKA = "kafka"
 """In the names of files with tests that need a broker."""
 FIRST = (SPARK, "tests/lab/chaos/", "tests/lab/fuzz/", "tests/migration/")
 """Folders whose tests take longest. They begin first, so that at the end no process waits for another."""
-LONG_FOLDERS = ("tests/lab/chaos/", "tests/lab/experiments/", "tests/lab/planted/test_noticed.py", *OWN_SPARK)
-"""Tests that start jobs, servers or other tests."""
+LONG_FOLDERS = (
+    *(f"tests/lab/{name}" for name in ("bench/", "chaos/", "experiments/", "peers/", "planted/test_noticed.py")),
+    *OWN_SPARK,
+)
+"""Tests that start jobs, servers or other tests, or measure."""
 LONG_FIXTURES = frozenset({"spark", "kafka", "server", "browser", "site"})
 """What starts a server, a browser or a JVM."""
 SERVERS = frozenset({"spark", "kafka", "postgres", "redis", "valkey"})

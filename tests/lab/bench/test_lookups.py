@@ -11,7 +11,6 @@ from lab.servers.postgres import NoPostgres, binaries
 pytest.importorskip("psycopg")
 
 
-@pytest.mark.long
 def test_all_sides_find_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         binaries()

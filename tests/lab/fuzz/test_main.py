@@ -19,7 +19,7 @@ from lab.fuzz.main import fuzz
 
 SEED = os.environ.get("EDDYLINE_FUZZ_SEED", "20240229")
 CASES, CHUNK = 250, 10
-FEW, PIECE = 30, 5
+FEW, PIECE = 30, 3
 SOME, OTHERS = 60, 120
 """Where the cases begin of those that are few: fewer than a third of their results are empty."""
 
