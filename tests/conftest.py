@@ -20,8 +20,10 @@ from xdist.scheduler import LoadScopeScheduling
 import eddyline.testing.quiet_exit  # noqa: F401
 from lab import SHORT_LIVED
 from lab.servers.kafka_broker import KafkaBroker, NoKafka, kafka_broker
+from tests.support.seconds import Seconds
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
+os.environ.pop("EDDYLINE_LEDGER", None)  # no test writes to the ledger of the checkout
 os.environ.pop("CI", None)  # with it pytest compares lists line by line, which for 10,000 rows takes hours
 for _name in ("COLUMNS", "LINES"):  # readline sets them in pytest, and processes that it starts believe them
     os.environ.pop(_name, None)
@@ -29,23 +31,56 @@ START = datetime(2026, 1, 1)
 SPARK = "tests/spark/"
 OWN_SPARK = tuple(f"{SPARK}test_{name}.py" for name in ("leftovers", "local_cluster", "spark_chaos"))
 """Tests whose jobs are processes of their own, and need no session."""
+NO_SPARK = tuple(
+    f"{SPARK}test_{name}.py"
+    for name in ("archive", "daemon", "failures", "gateway", "placement", "source_options", "spark_home")
+)
+"""Tests that need no session."""
+FIRST_SESSION = tuple(f"{SPARK}test_{name}.py" for name in ("runner", "given", "arenas", "session", "kafka"))
+"""Tests that share a Spark session. The others share a second one, in another process: together they take as long."""
 KAFKA = "kafka"
 """In the names of files with tests that need a broker."""
-FIRST = (SPARK, "tests/lab/fuzz/", "tests/lab/chaos/", "tests/migration/")
+FIRST = (SPARK, "tests/lab/chaos/", "tests/lab/fuzz/", "tests/migration/")
 """Folders whose tests take longest. They begin first, so that at the end no process waits for another."""
+LONG_FOLDERS = (
+    *(f"tests/lab/{name}" for name in ("bench/", "chaos/", "experiments/", "peers/", "planted/test_noticed.py")),
+    *OWN_SPARK,
+)
+"""Tests that start jobs, servers or other tests, or measure."""
+LONG_FIXTURES = frozenset({"spark", "kafka", "server", "browser", "site"})
+"""What starts a server, a browser or a JVM."""
+SERVERS = frozenset({"spark", "kafka", "postgres", "redis", "valkey"})
+"""A parameter that begins with one of these words says that the test needs it."""
+
+
+def is_long(item: pytest.Item) -> bool:
+    """Whether `./run test` leaves a test out, and only `./run test --all` runs it: those that start a server, a browser
+    or a JVM, unless they have `@pytest.mark.gate`. Other tests that take long are marked one by one."""
+    if item.get_closest_marker("gate") is not None:
+        return False
+    if item.nodeid.startswith(LONG_FOLDERS) or LONG_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+        return True
+    call = getattr(item, "callspec", None)
+    given = () if call is None else call.params.values()
+    return any(isinstance(one, str) and one.partition(" ")[0] in SERVERS for one in given)
 
 
 class Groups(LoadScopeScheduling):
     """Which tests pytest-xdist gives to one process, one after the other.
 
-    The tests of tests/spark that need a session share one, so one process runs all of them; those of Kafka share one
-    broker. The cases of any other test function share what the function caches.
+    The tests of tests/spark that need a session share two of them; those of Kafka share one broker. The cases of any
+    other test function share what the function caches.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        shared = nodeid.startswith(SPARK) and not nodeid.startswith(OWN_SPARK)
-        return SPARK if shared else KAFKA if KAFKA in file else nodeid.partition("[")[0]
+        if nodeid.startswith(SPARK) and not nodeid.startswith((*OWN_SPARK, *NO_SPARK)):
+            return f"{SPARK} {nodeid.startswith(FIRST_SESSION)}"
+        return KAFKA if KAFKA in nodeid.partition("::")[0] else nodeid.partition("[")[0]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure the seconds of all tests."""
+    config.pluginmanager.register(Seconds(config))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
@@ -55,14 +90,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `@pytest.mark.share(9)` all cases of a test but every ninth are long. With `share(9, 3)` only every third
-    runs at all, unless EDDYLINE_FULL is set. (Odd numbers, so that both values of a parameter are among them.) The
-    longest folders begin first."""
+    """Mark tests as long. With `@pytest.mark.share(9)` all cases of a test but every ninth are long. With `share(9, 3)`
+    only every third runs at all, unless EDDYLINE_FULL is set. (Odd numbers, so that both values of a parameter are
+    among them.) The longest folders begin first."""
     cases = Counter[str]()
     kept, left_out = [], []
     for item in items:
         function = item.nodeid.partition("[")[0]
         is_left_out = False
+        if is_long(item):
+            item.add_marker("long")
         for mark in item.iter_markers("share"):
             short, *all_ = mark.args
             if cases[function] % short:

@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 from eddyline.errors import InternalError, SettingError
 from lab.bench import Result
 from lab.bench.batches import memory_of
+from lab.ledger import Entry, entered
 from lab.servers.valkey import free_port
 
 PARTS = ("local", "spark", "hostile")
@@ -87,11 +88,15 @@ def run(part: str | None = None, minutes: float | None = None) -> list[Result]:
     if chosen not in PARTS:
         raise SettingError(f"--part {part}: the parts of this benchmark are {', '.join(PARTS)}")
     seconds = 60 * (MINUTES[chosen] if minutes is None else minutes)
-    with tempfile.TemporaryDirectory(prefix="eddyline-soak-") as folder, _writing(Path(folder)):
-        moments, lines = _watched(Path(folder), chosen, seconds)
-    if chosen == "hostile":
-        return _against(moments, lines)
-    return _grown(chosen, [moment for moment in moments if moment.at >= seconds * WARM])
+    with entered("soak", f"soak --part {chosen}", seed=int(time.time())) as entry:  # rows have the present time
+        with tempfile.TemporaryDirectory(prefix="eddyline-soak-") as folder, _writing(Path(folder)):
+            moments, lines = _watched(Path(folder), chosen, seconds, entry)
+        if chosen == "hostile":
+            results = _against(moments, lines)
+        else:
+            results = _grown(chosen, [moment for moment in moments if moment.at >= seconds * WARM])
+        entry.differences = sum(result.ok is False for result in results)
+    return results
 
 
 def _grown(part: str, moments: Sequence[Moment]) -> list[Result]:
@@ -121,8 +126,8 @@ def _against(moments: Sequence[Moment], lines: int) -> list[Result]:
     ]
 
 
-def _watched(folder: Path, part: str, seconds: float) -> tuple[list[Moment], int]:
-    """Run the job for some seconds; also the number of lines that it wrote."""
+def _watched(folder: Path, part: str, seconds: float, entry: Entry) -> tuple[list[Moment], int]:
+    """Run the job for some seconds; also the number of lines that it wrote. The cases of the entry are minutes."""
     (folder / "job.sql").write_text(_SCRIPT.format(folder), encoding="utf-8")
     engine, ports = "spark" if part == "spark" else "local", (free_port(), free_port())
     command = [sys.executable, "-m", "eddyline.cli", "run", str(folder / "job.sql"), "--engine", engine, "--follow"]
@@ -143,6 +148,7 @@ def _watched(folder: Path, part: str, seconds: float) -> tuple[list[Moment], int
                         attacker = None
                 if job.poll() is not None:
                     raise InternalError(f"the job ended: {(folder / 'said').read_text()[-500:]}")
+                entry.cases = int(at // 60)
                 moments.append(Moment(at, memory_of(job.pid), _rows(folder / "record"), attacker is not None))
                 if len(moments) % 60 == 0:
                     _log.info("%.0f min: %.1f MB, %d rows", at / 60, moments[-1].memory, moments[-1].rows)

@@ -24,6 +24,7 @@ from pathlib import Path
 from lab.chaos.interrupt import BEFORE
 from lab.chaos.jobs import QUERIES, ChaosJob, make_job, verify
 from lab.chaos.run import ChaosRun, names
+from lab.ledger import Entry
 
 IGNORED = "Error ignored when destroying file"
 """What Arrow prints where a file that was only read cannot be closed."""
@@ -105,6 +106,8 @@ class Disks:
     """local, spark or both."""
     seed: int
     told: Callable[[str], None] = lambda line: None
+    first: int = 0
+    """What earlier runs with this seed have shown: other jobs and moments follow."""
     hit: int = 0
     """The number of runs in which the fault happened."""
     runs: int = 0
@@ -117,12 +120,13 @@ class Disks:
 
     def run(self, count: int, only: DiskFault | None = None) -> None:
         """Run jobs until `count` runs were hit; with `only`, all by this fault."""
-        rng = random.Random(self.seed)
+        rng = random.Random(f"{self.seed}/{self.first}" if self.first else self.seed)
         engines = ["spark", "local"] if self.engine == "both" else [self.engine]
         with tempfile.TemporaryDirectory(prefix="eddyline-chaos-") as libraries:
             library = compiled(Path(libraries))
             while self.hit < count and not self.wrong:
-                engine, name = engines[self.finished % len(engines)], list(QUERIES)[self.finished % len(QUERIES)]
+                number = self.finished + self.first
+                engine, name = engines[number % len(engines)], list(QUERIES)[number % len(QUERIES)]
                 folder = Path(tempfile.mkdtemp(prefix="eddyline-chaos-"))
                 try:
                     job = make_job(name, folder, rng.randrange(1 << 30), files=6, rows_per_file=100)
@@ -188,11 +192,16 @@ def _named(job: ChaosJob, fault: DiskFault) -> tuple[str, ...]:
     return kinds[fault.kind], str(job.folder)
 
 
-def main(engine: str, seed: int, count: int, told: Callable[[str], None]) -> int:
+def main(engine: str, seed: int, count: int, told: Callable[[str], None], entry: Entry) -> int:
     """The command line; exit status 1 if anything was wrong. Without a compiler it says so, with status 0."""
-    disks = Disks(engine, seed, told)
+
+    def noted(line: str) -> None:
+        entry.cases, entry.differences = disks.hit, len(disks.wrong)
+        told(line)
+
+    disks = Disks(engine, seed, noted, first=entry.first)
     try:
-        disks.run(count)
+        disks.run(count - entry.first)
     except NoCompiler as none:
         told(f"skipped: {none}")
         return 0

@@ -48,6 +48,8 @@ class Interrupts:
     """local, spark or both."""
     seed: int
     told: Callable[[str], None] = lambda line: None
+    first: int = 0
+    """What earlier runs with this seed have shown: other jobs and moments follow."""
     signals: int = 0
     starting: int = 0
     """The number of signals before the job ran."""
@@ -59,10 +61,11 @@ class Interrupts:
 
     def run(self, count: int) -> None:
         """Run jobs to their ends until `count` signals have been sent."""
-        rng = random.Random(self.seed)
+        rng = random.Random(f"{self.seed}/{self.first}" if self.first else self.seed)
         engines = ["spark", "local"] if self.engine == "both" else [self.engine]
         while self.signals < count and not self.wrong:
-            engine, name = engines[self.finished % len(engines)], list(QUERIES)[self.finished % len(QUERIES)]
+            number = self.finished + self.first
+            engine, name = engines[number % len(engines)], list(QUERIES)[number % len(QUERIES)]
             folder = Path(tempfile.mkdtemp(prefix="eddyline-chaos-"))
             try:
                 job = make_job(name, folder, rng.randrange(1 << 30), files=6, rows_per_file=100)

@@ -6,13 +6,13 @@ import contextlib
 import json
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from lab.servers.guarded_folder import guarded_folder
 from lab.servers.valkey import free_port
 
 READY = 30.0
@@ -91,8 +91,8 @@ class HttpProgram(_Program):
 @contextlib.contextmanager
 def running(make: Callable[[Path], _Program]) -> Iterator[Any]:
     """A server that is killed at the end of the `with`; its files are in a temporary folder."""
-    with tempfile.TemporaryDirectory(prefix="eddyline-server-") as folder:
-        server = make(Path(folder))
+    with guarded_folder("eddyline-server-") as folder:
+        server = make(folder)
         try:
             server.start()
             yield server

@@ -1,7 +1,7 @@
 """Jobs that are killed again and again with SIGKILL and must give the right results in the end.
 
     python -m lab.chaos.main --kills 100 --seed 7 [--migrate|--spill|--balance|--access|--kafka|--servers]
-        [--engine spark|cluster|local]
+        [--engine spark|cluster|local] [--continue]
 
 With `--interrupt` jobs are stopped by signals in place of SIGKILL (interrupt.py), and with `--disk` calls
 on their files fail (disk.py).
@@ -52,6 +52,7 @@ from lab.chaos.run import ChaosRun, names
 from lab.chaos.servers import SERVERS, Servers, servers
 from lab.chaos.strikes import module as armed
 from lab.fuzz.fault_points import fault_points
+from lab.ledger import Entry, entered, stoppable
 from lab.servers.kafka_broker import NoKafka
 from lab.servers.postgres import NoPostgres
 
@@ -94,6 +95,10 @@ class Chaos:
     balance: bool = False
     access: bool = False
     servers: tuple[str, ...] = ()
+    files: int = 24
+    """The number of files of each stream. A job of fewer files ends sooner."""
+    first: int = 0
+    """The kills of this seed that earlier runs have struck: other jobs and moments follow them."""
     kills: int = 0
     starts: int = 0
     finished: int = 0
@@ -122,7 +127,7 @@ class Chaos:
 
     def run(self, kills: int) -> None:
         """Run jobs to their ends until `kills` kills have struck."""
-        rng = random.Random(self.seed)
+        rng = random.Random(f"{self.seed}/{self.first}" if self.first else self.seed)
         queries = [name for name in QUERIES if name in TREES or not self.migrate]
         queries = [name for name in queries if name != "rows" or not self.spill]  # counted rows do not leave
         with contextlib.ExitStack() as stack:
@@ -133,12 +138,14 @@ class Chaos:
                 queries += [name for name in ("enriched", "counted") if "http" in self.servers]
                 self._servers = stack.enter_context(servers(self.servers))
             while self.kills < kills and not self.wrong:
-                name = queries[self.finished % len(queries)]
+                name = queries[(self.finished + self.first) % len(queries)]
                 if self._database is not None:
                     self._database.begin(ttl=rng.choice((inf, TTL)))
                 with _folder() as folder:
                     there = None if self._servers is None else (self._servers, self.finished)
-                    job = make_job(name, folder, rng.randrange(1 << 30), database=self._database, servers=there)
+                    job = make_job(
+                        name, folder, rng.randrange(1 << 30), self.files, database=self._database, servers=there
+                    )
                     with (
                         contextlib.nullcontext()
                         if job.places is None
@@ -316,6 +323,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--disk", action="store_true", help="one call on a file fails, in place of SIGKILL")
     parser.add_argument("--count", type=int, default=100, help="how many signals (--interrupt) or faults (--disk)")
     parser.add_argument("--engine", choices=("spark", "cluster", "local", "both"), default="spark")
+    parser.add_argument("--continue", dest="continues", action="store_true", help="go on where the ledger ends")
     given = parser.parse_args(arguments)
     seed = random.randrange(1 << 31) if given.seed is None else given.seed
     begin = time.monotonic()
@@ -326,21 +334,35 @@ def main(arguments: list[str] | None = None) -> int:
 
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that the job is stopped too
     told(f"seed {seed}, engine {given.engine}")
-    if given.disk:
-        return chaos_disk.main(given.engine, seed, given.count, told)
-    if given.interrupt:
-        return _interrupt(given.engine, seed, given.count, told)
+    kinds = "migrate", "spill", "balance", "access", "kafka", "servers", "interrupt", "disk"
+    command = " ".join(["chaos", *(f"--{kind}" for kind in kinds if getattr(given, kind)), f"--engine {given.engine}"])
+    with entered("chaos", command, seed, given.continues) as entry:
+        if given.disk:
+            return chaos_disk.main(given.engine, seed, given.count, told, entry)
+        if given.interrupt:
+            return _interrupt(given.engine, seed, given.count, told, entry)
+        return _kills(given, seed, told, entry)
+
+
+def _kills(given: argparse.Namespace, seed: int, told: Callable[[str], None], entry: Entry) -> int:
     killed = SERVERS if given.servers else ("kafka",) if given.kafka else ()
-    chaos = Chaos(given.engine, seed, told, given.migrate, given.spill, given.balance, given.access, killed)
+
+    def noted(line: str) -> None:
+        entry.cases, entry.differences = chaos.kills, len(chaos.wrong)
+        told(line)
+
+    flags = given.migrate, given.spill, given.balance, given.access
+    chaos = Chaos(given.engine, seed, noted, *flags, servers=killed, first=entry.first)
     try:
-        chaos.run(given.kills)
+        chaos.run(given.kills - entry.first)
     except NoPostgres as none:
         told(f"--access and --servers need PostgreSQL: {none}")
         return 1
     except NoKafka as none:
         told(f"--kafka and --servers need a broker: {none}")
         return 1
-    chaos.wrong += chaos.missed()
+    chaos.wrong += chaos.missed() if chaos.kills else []
+    entry.cases, entry.differences = chaos.kills, len(chaos.wrong)
     for wrong in chaos.wrong:
         sys.stdout.write(f"WRONG: {wrong}\n")
     struck = ", ".join(f"{victim} {count}" for victim, count in chaos.victims.most_common())
@@ -359,9 +381,13 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if chaos.wrong else 0
 
 
-def _interrupt(engine: str, seed: int, count: int, told: Callable[[str], None]) -> int:
-    interrupts = Interrupts(engine, seed, told)
-    interrupts.run(count)
+def _interrupt(engine: str, seed: int, count: int, told: Callable[[str], None], entry: Entry) -> int:
+    def noted(line: str) -> None:
+        entry.cases, entry.differences = interrupts.signals, len(interrupts.wrong)
+        told(line)
+
+    interrupts = Interrupts(engine, seed, noted, first=entry.first)
+    interrupts.run(count - entry.first)
     for wrong in interrupts.wrong:
         sys.stdout.write(f"WRONG: {wrong}\n")
     answers = ", ".join(f"{times} {answer}" for answer, times in interrupts.answers.most_common())
@@ -373,4 +399,4 @@ def _interrupt(engine: str, seed: int, count: int, told: Callable[[str], None]) 
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(stoppable(main))

@@ -39,6 +39,7 @@ from lab.fuzz.expressions import random_expr
 from lab.fuzz.layouts import LAYOUTS
 from lab.fuzz.main import case_seed
 from lab.fuzz.same_bits import Different, Values
+from lab.ledger import entered, stoppable
 
 _WANTED = (t.BOOL, t.INT64, t.DOUBLE, t.STRING, t.DATE, t.TIMESTAMP, t.INTERVAL, pa.decimal128(18, 3), t.BINARY)
 _OWN_MEANING = re.compile(r"date_diff\('quarter'|epoch\(\(")
@@ -167,19 +168,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=100, help="rows of edge values for each expression")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes; one per core if not given")
     parser.add_argument("--only", type=int, default=None, help="run the case with this number only")
+    parser.add_argument("--continue", dest="continues", action="store_true", help="leave out what the ledger has")
     given = parser.parse_args(arguments)
-    numbers = range(given.cases) if given.only is None else range(given.only, given.only + 1)
     sys.stderr.write(f"seed {given.seed}\n")
     if given.only is not None:
         sys.stdout.write(draw(case_seed(given.seed, given.only), given.rows).script + "\n")
     total, start = ExpressionReport(), time.monotonic()
-    for part in _parts_of(given.seed, numbers, given.rows, given.jobs):
-        total.add(part)
-        sys.stdout.writelines(f"\n{failure}\n" for failure in part.failures)
-        sys.stderr.write(f"\r{total.cases} expressions, {len(total.failures)} differences")
-        sys.stderr.flush()
-        if len(total.failures) >= _MOST_FAILURES:
-            break
+    with entered("fuzz", "fuzz --functions", given.seed, given.continues) as entry:
+        numbers = range(entry.first, given.cases) if given.only is None else range(given.only, given.only + 1)
+        entry.first = numbers.start
+        for part in _parts_of(given.seed, numbers, given.rows, given.jobs):
+            total.add(part)
+            entry.cases, entry.differences = total.cases, len(total.failures)
+            sys.stdout.writelines(f"\n{failure}\n" for failure in part.failures)
+            sys.stderr.write(f"\r{total.cases} expressions, {len(total.failures)} differences")
+            sys.stderr.flush()
+            if len(total.failures) >= _MOST_FAILURES:
+                break
     sys.stderr.write("\n")
     never = [f.name for f in function_table() if f.name not in total.functions]
     sys.stdout.write(
@@ -203,4 +208,4 @@ def _parts_of(seed: int, numbers: Sequence[int], rows: int, jobs: int) -> Iterat
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(stoppable(main))

@@ -40,6 +40,7 @@ from lab.fuzz import file_values as draw
 from lab.fuzz.main import case_seed
 from lab.fuzz.read_back import compare, through_sink
 from lab.fuzz.value_law import BAD, Json, held_in, of_json, of_text, of_value, same
+from lab.ledger import entered, stoppable
 
 KINDS = ("csv", "json", "parquet", "arrow", "avro")
 DAMAGES = ("bom", "gzip", "cut", "cut gzip", "empty beside", "garbage", "utf-16", "blank lines")
@@ -346,20 +347,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, default=None, help="run the case with this number only")
+    parser.add_argument("--continue", dest="continues", action="store_true", help="leave out what the ledger has")
     given = parser.parse_args(arguments)
     report = Report(given.seed)
-    for index in range(given.cases) if given.only is None else [given.only]:
-        known = len(report.differences)
-        run_case(given.seed, index, report)
-        for difference in report.differences[known:]:
-            sys.stdout.write(f"{difference}\n")
-        if sys.stderr.isatty() or not report.cases % 100:
-            sys.stderr.write(f"\r{report.cases} cases, {len(report.differences)} differences")
-            sys.stderr.flush()
+    with entered("fuzz", "fuzz --files", given.seed, given.continues) as entry:
+        entry.first = entry.first if given.only is None else given.only
+        for index in range(entry.first, given.cases) if given.only is None else [given.only]:
+            known = len(report.differences)
+            run_case(given.seed, index, report)
+            entry.cases, entry.differences = report.cases, len(report.differences)
+            for difference in report.differences[known:]:
+                sys.stdout.write(f"{difference}\n")
+            if sys.stderr.isatty() or not report.cases % 100:
+                sys.stderr.write(f"\r{report.cases} cases, {len(report.differences)} differences")
+                sys.stderr.flush()
     sys.stderr.write("\n")
     sys.stdout.write(report.summary() + "\n")
     return 1 if report.differences else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(stoppable(main))

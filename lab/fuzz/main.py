@@ -1,6 +1,7 @@
 """Random cases on the engine and on the oracle, compared; a difference is made small and printed as a script.
 
     python -m lab.fuzz.main --cases 20000 --seed 7 [--migrate] [--jobs 2] [--first 0] [--only 1234] [--out DIR]
+        [--continue]
 
 Every case has a seed of its own made from the seed and its number, so `--only` repeats one. Exit status 1 if any
 differed.
@@ -13,13 +14,14 @@ import hashlib
 import importlib.util
 import os
 import re
+import signal
 import sys
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -38,6 +40,7 @@ from lab.fuzz.reproduce import reproduce
 from lab.fuzz.run import answered, bound, expected_of, run, shares_stems, wrong, wrong_partial
 from lab.fuzz.shrink import shrink
 from lab.fuzz.spill_coverage import LEAST, LEAST_MOVED, MISSED, MOVED, TRACK, WENT, features_of, too_low
+from lab.ledger import entered, stoppable
 
 TieBreaker = Callable[[Case, BoundQuery], pa.Table]
 _CHUNK = 50
@@ -264,13 +267,21 @@ def fuzz(
             if not take(_run_chunk(seed, chunk, shrink_seconds, kind)):
                 break
         return total
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=_leave_interrupts) as pool:
         waiting = [pool.submit(_run_chunk, seed, chunk, shrink_seconds, kind) for chunk in chunks]
-        for future in waiting:
-            if not take(future.result()):
-                pool.shutdown(cancel_futures=True)
-                break
+        try:
+            for future in waiting:
+                if not take(future.result()):
+                    break
+        finally:
+            pool.shutdown(cancel_futures=True)
     return total
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C is for the process that started the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -286,6 +297,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--aliases", action="store_true", help="only self-joins, most with SteMs that aliases share")
     parser.add_argument("--windows", action="store_true", help="only aggregates, most with TUMBLE, HOP or CUMULATE")
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
+    parser.add_argument(
+        "--continue", dest="continues", action="store_true", help="leave out the cases that the ledger has on this code"
+    )
     parser.add_argument("--only", type=int, default=None, help="run the case with this number only")
     parser.add_argument(
         "--show", action="store_true", help="with --only: print the case as a script, whatever it gives"
@@ -294,6 +308,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
 
     def progress(report: FuzzReport) -> None:
+        entry.cases, entry.differences = report.cases, len(report.failures)
         rate = report.cases / max(report.seconds, 1e-9)
         line = f"\r{report.cases} cases, {len(report.failures)} differences, {rate:.1f} cases/s"
         sys.stderr.write(line)
@@ -303,15 +318,13 @@ def main(arguments: list[str] | None = None) -> int:
     if given.show and given.only is not None:
         sys.stdout.write(reproduce(generate(case_seed(given.seed, given.only), kind)))
     sys.stderr.write(f"seed {given.seed}\n")
-    report = fuzz(
-        given.cases,
-        given.seed,
-        given.jobs,
-        given.only,
-        given.first,
-        progress,
-        kind=kind,
-    )
+    options = [f"--{name}" for name in asdict(kind) if getattr(given, name)]
+    with entered("fuzz", " ".join(["fuzz", *options]), given.seed, given.continues) as entry:
+        entry.first = max(entry.first, given.first)
+        cases = max(0, given.first + given.cases - entry.first)
+        report = fuzz(cases, given.seed, given.jobs, given.only, entry.first, progress, kind=kind)
+        if given.only is not None:
+            entry.first, entry.cases = given.only, report.cases
     sys.stderr.write("\n")
     for failure in report.failures:
         head = f"# case {failure.index} of seed {given.seed}: {failure.kind}; {failure.verdict}\n"
@@ -327,4 +340,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(stoppable(main))

@@ -42,6 +42,7 @@ from lab import SHORT_LIVED
 from lab.fuzz.generate import generate
 from lab.fuzz.main import case_seed
 from lab.fuzz.run import CaseOutcome, bound, expected_of, run, wrong
+from lab.ledger import entered, stoppable
 
 SLOTS = (1, 2, 3)
 AT_ONCE = 2
@@ -119,6 +120,8 @@ class SparkReport:
     """The results of a run."""
 
     cases: int = 0
+    drawn: int = 0
+    """The number of the last case that was drawn, run or left out, and one more."""
     left_out: int = 0
     empty: int = 0
     jobs: int = 0
@@ -156,6 +159,7 @@ class Everywhere:
             if report.cases == wanted:
                 break
             self._one(index, report)
+            report.drawn = index + 1
             told(report)
         return report
 
@@ -202,11 +206,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, default=None, help="run the case with this number only")
+    parser.add_argument("--continue", dest="continues", action="store_true", help="leave out what the ledger has")
     given = parser.parse_args(arguments)
-    indexes = range(given.cases * 10) if given.only is None else [given.only]
     sys.stderr.write(f"seed {given.seed}\n")
 
     def told(report: SparkReport) -> None:
+        entry.cases, entry.differences = report.drawn - entry.first, len(report.differences)
         sys.stderr.write(f"\r{report.cases} queries, {len(report.differences)} differences")
         sys.stderr.flush()
 
@@ -214,7 +219,10 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
     spark, ours = session({"spark.log.level": "OFF"})
     try:
-        report = Everywhere(given.seed, spark).run(indexes, given.cases, told)
+        with entered("fuzz", "fuzz --spark", given.seed, given.continues) as entry:
+            indexes = range(entry.first, given.cases * 10) if given.only is None else range(given.only, given.only + 1)
+            entry.first = indexes.start
+            report = Everywhere(given.seed, spark).run(indexes, given.cases, told)
     finally:
         if ours:
             spark.stop()
@@ -226,4 +234,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(stoppable(main))

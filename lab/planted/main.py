@@ -1,10 +1,11 @@
-"""Planted faults: patches that break one rule each, and the test that must notice.
+"""Planted faults: texts of the code replaced by others that break one rule each, and the test that must notice.
 
-    python -m lab.planted.main [--only NAME] [--share 3 --seed 7]
+    python -m lab.planted.main [--only NAME] [--share 3 --seed 7] [--continue]
 
-A patch begins with the rule that it breaks and the test that catches it. It is applied to a copy of the package, and
-the test is run on the copy: if the test passes, no test guards the rule. Exit status 1 if any fault goes unnoticed, or
-a patch does not apply.
+A fault is an entry of AREA.toml: the rule that it breaks, a file, the text that is there once (`old`), the text that
+takes its place (`new`), and the test that must fail. The package is copied, the text is replaced in the copy, and the
+test runs on the copy: if it passes, no test guards the rule. Exit status 1 if a fault goes unnoticed, or does not fit
+the code.
 """
 
 from __future__ import annotations
@@ -12,42 +13,69 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+from lab.ledger import entered, stoppable
 
 ROOT = Path(__file__).parents[2]
 _PATIENCE = 600.0
 """Seconds after which a test that does not end is stopped."""
-_CAUGHT = re.compile(r"^Caught by (\S+)$", re.MULTILINE)
 
 
-def patches() -> list[Path]:
-    """All patches, by folder."""
-    return sorted((ROOT / "tests").glob("*/planted/*.patch"))
+class UnfitFault(Exception):
+    """The old text of a fault does not occur exactly once in its file."""
 
 
-def catcher(patch: Path) -> str:
-    """The test that must notice the fault of a patch."""
-    found = _CAUGHT.search(patch.read_text(encoding="utf-8"))
-    assert found is not None, f"{patch.name} does not say which test catches it"
-    return found[1]
+@dataclass(frozen=True)
+class Fault:
+    """A fault that can be planted, and the test that must notice it."""
+
+    area: str
+    name: str
+    breaks: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+    def __str__(self) -> str:
+        return f"{self.area} {self.name}"
+
+    def planted(self, text: str) -> str:
+        """The text of the file with the fault. UnfitFault if the old text is not there, or not only once."""
+        if (times := text.count(self.old)) != 1:
+            raise UnfitFault(f"its old text occurs {times} times in {self.file}")
+        return text.replace(self.old, self.new)
 
 
-def noticed(patch: Path) -> str:
+def faults() -> list[Fault]:
+    """All faults, by area."""
+    return [
+        Fault(area=table.stem, name=name, **entry)
+        for table in sorted(Path(__file__).parent.glob("*.toml"))
+        for name, entry in tomllib.loads(table.read_text(encoding="utf-8")).items()
+    ]
+
+
+def noticed(fault: Fault) -> str:
     """Plant a fault and run its test; empty if the test noticed it, else what went wrong."""
     with tempfile.TemporaryDirectory(prefix="eddyline-planted-") as folder:
         shutil.copytree(ROOT / "src", Path(folder, "src"))  # with the cache of compiled kernels
-        applied = subprocess.run(["git", "apply", str(patch)], cwd=folder, capture_output=True, text=True, check=False)
-        if applied.returncode:
-            return f"it does not apply: {applied.stderr.strip()}"
+        file = Path(folder, fault.file)
+        try:
+            file.write_text(fault.planted(file.read_text(encoding="utf-8")), encoding="utf-8")
+        except UnfitFault as unfit:
+            return str(unfit)
         environment = {**os.environ, "PYTHONPATH": f"{folder}/src", "PYTHONDONTWRITEBYTECODE": "1"}
         environment["EDDYLINE_FULL"] = "1"  # all cases of the test: the one that notices may be left out otherwise
-        command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "--assert=plain", catcher(patch)]
+        command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "--assert=plain", fault.test]
         try:
             ran = subprocess.run(
                 command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=_PATIENCE
@@ -62,22 +90,26 @@ def noticed(patch: Path) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="planted", description="faults that the tests must notice")
-    parser.add_argument("--only", default=None, help="those with this in their paths, such as spill or 07")
+    parser.add_argument("--only", default=None, help="those with this in their area or name, such as spill or 07")
     parser.add_argument("--share", type=int, default=None, help="try only this many faults, drawn at random")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--continue", dest="continues", action="store_true", help="leave out those already tried")
     given = parser.parse_args(arguments)
-    chosen = [p for p in patches() if given.only is None or given.only in str(p.relative_to(ROOT))]
+    chosen = [fault for fault in faults() if given.only is None or given.only in f"{fault.area}/{fault.name}"]
     if given.share is not None:
-        chosen = sorted(random.Random(given.seed).sample(chosen, min(given.share, len(chosen))))
-    missed = 0
-    for patch in chosen:
-        wrong = noticed(patch)
-        missed += bool(wrong)
-        sys.stdout.write(f"{patch.parts[-3]} {patch.stem}: {wrong or 'noticed by ' + catcher(patch)}\n")
-        sys.stdout.flush()
-    sys.stdout.write(f"{len(chosen)} faults planted, {missed} not noticed\n")
-    return 1 if missed else 0
+        chosen = sorted(random.Random(given.seed).sample(chosen, min(given.share, len(chosen))), key=str)
+    command = " ".join(["planted", *([f"--only {given.only}"] if given.only else [])])
+    command += f" --share {given.share}" if given.share is not None else ""
+    with entered("planted", command, given.seed, given.continues) as entry:
+        for fault in chosen[entry.first :]:
+            wrong = noticed(fault)
+            entry.cases += 1
+            entry.differences += bool(wrong)
+            sys.stdout.write(f"{fault}: {wrong or 'noticed by ' + fault.test}\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"{entry.cases} faults planted, {entry.differences} not noticed\n")
+    return 1 if entry.differences else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(stoppable(main))

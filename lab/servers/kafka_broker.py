@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lab.servers.guarded_folder import guarded_folder
 from lab.servers.valkey import free_port
 
 VERSION = "4.1.0"
@@ -211,8 +212,8 @@ class KafkaBroker:
 def kafka_broker(more: Mapping[str, str] | None = None) -> Iterator[KafkaBroker]:
     """A broker that runs until the end of the `with`; its data are in a temporary folder. `more` are properties of the
     broker. NoKafka if there is none to be had."""
-    with tempfile.TemporaryDirectory(prefix="eddyline-kafka-") as folder:
-        broker = KafkaBroker(Path(folder), more)
+    with guarded_folder("eddyline-kafka-") as folder:
+        broker = KafkaBroker(folder, more)
         try:
             broker.start()
             yield broker

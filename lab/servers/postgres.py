@@ -12,7 +12,6 @@ import pwd
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+from lab.servers.guarded_folder import guarded_folder
 from lab.servers.valkey import free_port
 
 TRIES = 5
@@ -91,10 +91,10 @@ def postgres_server(log: Path | None = None, more: Sequence[str] = ()) -> Iterat
     """A server that runs until the end of the `with`; its data are in a temporary folder. It writes its log to a file,
     if one is given, and has `more` settings. NoPostgres if there is no server, or it cannot run here."""
     programs, user = binaries(), _user()
-    with tempfile.TemporaryDirectory(prefix="eddyline-postgres-") as folder:
+    with guarded_folder("eddyline-postgres-") as folder:
         if user is not None:
             os.chown(folder, user.pw_uid, user.pw_gid)
-        data = Path(folder) / "data"
+        data = folder / "data"
         _call(user, programs / "initdb", "-D", data, "-U", "eddyline", "-A", "trust", "--no-sync", "--no-instructions",
               "--encoding=UTF8", "--locale=C")  # fmt: skip
         for _ in range(TRIES):

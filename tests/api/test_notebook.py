@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 import nbformat
+import pytest
 from nbclient import NotebookClient
 
 from tests.support.pages import ROOT
@@ -15,6 +16,7 @@ from tests.support.pages import ROOT
 _PATH = ROOT / "examples/notebook.ipynb"
 
 
+@pytest.mark.long
 def test_notebook() -> None:
     saved = nbformat.read(_PATH, as_version=4)
     executed = nbformat.read(_PATH, as_version=4)

@@ -35,6 +35,7 @@ from lab.bench.demo import contradictions
 PNG = b"\x89PNG"
 
 
+@pytest.mark.long
 def test_on_the_local_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str], in_tmp: Path) -> None:
     arguments = ["--seconds", "12", "--engine", "local", "--out", str(tmp_path / "new"), "--json", "--live"]
     with pytest.MonkeyPatch.context() as patch:

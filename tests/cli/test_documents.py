@@ -76,6 +76,7 @@ def test_the_list_of_examples() -> None:
         assert block in (ROOT / "examples/spark_streams.py").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_example_of_lookups() -> None:
     """lookups.sql needs the service that the program starts; the README shows its end."""
     shown = re.findall(r"```SQL\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)

@@ -147,15 +147,19 @@ def test_a_bug_asks_for_a_report(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_udf_modules(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", ["my_functions", "./my_functions", "my_functions.py"])
+def test_udf_modules(name: str, script: Path) -> None:
     Path("my_functions.py").write_text(
         "import pyarrow as pa\nimport pyarrow.compute as pc\nimport eddyline as el\n\n\n"
         "@el.udf(returns=pa.int64())\ndef twice(x):\n    return pc.multiply(x, 2)\n"
     )
     script.write_text(_STREAM + "SELECT twice(k) AS t FROM s WHERE twice(k) > 0;\n")
-    for name in ("my_functions", "./my_functions", str(Path("my_functions.py").resolve())):
-        done = _eddyline("run", str(script), "--udf", name, "--engine", "local")
-        assert (done.returncode, done.stdout) == (0, "t\n-\n2\n4\n")
+    name = str(Path(name).resolve()) if name.endswith(".py") else name
+    done = _eddyline("run", str(script), "--udf", name, "--engine", "local")
+    assert (done.returncode, done.stdout) == (0, "t\n-\n2\n4\n")
+
+
+def test_a_udf_module_that_is_broken(script: Path) -> None:
     Path("broken.py").write_text("1 // 0\n")
     done = _eddyline("run", str(script), "--udf", "broken")
     assert (done.returncode, done.stderr) == (
@@ -247,6 +251,7 @@ def test_output_that_cannot_be_written(script: Path, command: str, status: int, 
     assert answer in done.stderr
 
 
+@pytest.mark.long
 def test_nobody_needs_to_listen(script: Path) -> None:
     for where in ("2>&-", "2>/dev/full"):
         command = f"{sys.executable} -m eddyline.cli run job.sql --engine local --progress {where}"

@@ -16,7 +16,8 @@ from tests.support.watched_page import Watched, chromium
 SECONDS = 12
 
 
-@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["local", "spark"])
 def test_the_demo_is_watched(engine: str, tmp_path: Path) -> None:
     """The page shows the run, changes of routes with their numbers, and that the run is done; it has no error."""
     command = [sys.executable, "-m", "eddyline.cli", "demo", "--engine", engine, "--seconds", str(SECONDS)]

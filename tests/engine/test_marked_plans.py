@@ -94,6 +94,7 @@ def grouped(x: int, k: int) -> World:
     return World(GROUPED, rates, {"a": {"x": x, "v": 1000}, "b": {"x": x, "k": k}, "c": {"k": k, "g": 10}})
 
 
+@pytest.mark.long
 def test_where_few_groups_come_of_many_tuples_they_are_put_together_before_the_join() -> None:
     world = grouped(x=100, k=20)
     expected, shapes, _ = world.run(plan="mjoin")
@@ -122,6 +123,7 @@ def test_a_source_of_two_is_grouped_alone(values: int, wanted: bool) -> None:
     assert rows == expected and ("+" in shapes[-1]) == wanted
 
 
+@pytest.mark.long
 def test_what_is_observed_is_of_combinations() -> None:
     """Selectivities are the same whether a tuple stands for one combination or for many."""
     found = []
@@ -174,6 +176,7 @@ def test_a_plan_with_marks_is_left_when_the_query_starts_with_it_and_it_does_not
     assert shapes[0] == "((a)+ (b c)+)" and "+" not in shapes[-1]
 
 
+@pytest.mark.long
 def test_distinct_values_are_estimated_of_a_sample() -> None:
     _, _, slot = World(GROUPED, {"a": 9000, "b": 100, "c": 100}, grouped(9, 9).values).run(plan="mjoin")
     x, v = SourceColumn(0, "x", pa.int64()), SourceColumn(0, "v", pa.int64())

@@ -75,7 +75,7 @@ def test_rows_are_those_of_one_group_by(name: str, plan: str, packet: int | None
     assert combinations > tuples or packet or (name, plan) not in PUT_TOGETHER
 
 
-@pytest.mark.share(9, 3)
+@pytest.mark.share(27, 3)
 @STRATEGIES
 @pytest.mark.parametrize(("name", "old", "new"), PAIRS, ids=str)
 def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel: bool) -> None:
@@ -111,6 +111,7 @@ def test_from_every_place_to_every_other(name: str, old: str, new: str, parallel
     ],
     ids=["push-down", "merge", "another"],
 )
+@pytest.mark.share(3)
 def test_it_goes_from_process_to_process(old: str, new: str, parallel: bool, tmp_path: Path) -> None:
     name = "grouped and selected"
     change_from_process_to_process(name, tree(name, old), tree(name, new), parallel, tmp_path)

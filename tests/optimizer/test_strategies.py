@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isclose
 from random import Random
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -52,6 +53,7 @@ def test_without_limits_the_start_is_taken() -> None:
     assert all(len(op.children) == 2 for op in bjtree_init(Pricing(m), ResourceLimits()).tree.below())
 
 
+@pytest.mark.long
 @examples(25)
 @given(SEEDS)
 @example(4_078_501_716)  # a tree that is reached with its operators in different orders

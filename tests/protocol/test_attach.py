@@ -574,6 +574,7 @@ def travelled(seed: int, folder: Path) -> str | None:
     return difference(pa.Table.from_batches(results, engine.query.schema), expected.table, expected.scale)
 
 
+@pytest.mark.long
 @given(st.integers(0, 10**9))
 @examples(15)
 def test_random_queries_travel(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:

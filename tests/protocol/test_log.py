@@ -117,6 +117,7 @@ def test_a_sweep_reads_the_sections_of_its_groups(tmp_path: Path) -> None:
         assert (log.sizes(source) > 0).all()
 
 
+@pytest.mark.long
 def test_a_section_with_few_of_many_groups_takes_little_memory(tmp_path: Path) -> None:
     job = World(tmp_path, LONG, groups=1 << 16, tuning=SMALL)
     job.batch(a=some(1), then=Moves(leave=(0,)))

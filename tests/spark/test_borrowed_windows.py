@@ -3,7 +3,6 @@
 import random
 
 import pyarrow as pa
-import pytest
 from pyspark.sql import SparkSession
 
 import eddyline as el
@@ -11,7 +10,6 @@ import eddyline as el
 SECOND = 1_000_000
 
 
-@pytest.mark.long
 def test_window_is_that_of_spark(spark: SparkSession) -> None:
     """With rows on the boundaries and a microsecond beside them, before and after 1970."""
     rng = random.Random(30)

@@ -94,6 +94,7 @@ def test_a_master_that_does_not_answer(in_tmp: Path, capsys: pytest.CaptureFixtu
     assert main(["validate", "job.sql", "--conf", f"spark.master=spark://127.0.0.1:{port}"]) == 0
 
 
+@pytest.mark.long
 def test_other_letters_in_names_of_files_whatever_the_locale(tmp_path: Path) -> None:
     folder = tmp_path / "jöb"
     (folder / "eingäng").mkdir(parents=True)
@@ -113,6 +114,7 @@ def test_other_letters_in_names_of_files_whatever_the_locale(tmp_path: Path) -> 
     assert sorted(path.name for path in folder.iterdir()) == ["ausgäng", "eingäng", "jöb.sql", "ständ"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", [False, True])
 def test_a_good_run_says_two_lines_and_a_start_can_be_ended(end: bool, tmp_path: Path) -> None:
     """While the JVM starts, SIGTERM ends the process; else the run says that it starts Spark and that it is done, and

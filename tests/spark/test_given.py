@@ -24,6 +24,7 @@ def _rows(run: Run) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in run.to_arrow().to_pylist())
 
 
+@pytest.mark.gate
 def test_arrow_and_pandas_beside_dataframes(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     """A DataFrame, an Arrow stream, and tables of pandas and of Arrow's interface give what all of it gives locally."""
     clicks = table("k", *((second, second % 3) for second in range(12)))

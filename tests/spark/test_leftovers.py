@@ -7,15 +7,12 @@ import random
 import shutil
 from pathlib import Path
 
-import pytest
-
 from lab.chaos.jobs import make_job
 from lab.chaos.kill import Kill
 from lab.chaos.leftovers import APPEARS, left
 from lab.chaos.run import ChaosRun
 
 
-@pytest.mark.long
 def test_nothing_is_left(tmp_path: Path) -> None:
     job, kill = make_job("join", tmp_path, 1, files=2, rows_per_file=50), Kill("driver", APPEARS, 1, 0.0)
     with ChaosRun(job, "spark", {"slots": 1}, checkpoint=False) as run:

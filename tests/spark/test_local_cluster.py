@@ -10,8 +10,6 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import pytest
-
 from lab.chaos.jobs import ChaosJob, make_job, verify
 from lab.chaos.kill import Kill
 from lab.chaos.run import ChaosRun, processes
@@ -28,9 +26,8 @@ def _in_both(job: ChaosJob) -> set[str]:
     return set.intersection(*slots) if len(slots) == 2 else set()
 
 
-@pytest.mark.long
 def test_an_executor_is_killed(tmp_path: Path) -> None:
-    job = make_job("aggregate", tmp_path, seed=1)
+    job = make_job("aggregate", tmp_path, seed=1, files=16)
     kill = Kill("executor", "a commit", 1, 0.0)
     with ChaosRun(job, "cluster", {"slots": 3, "batch_rows": 600}) as run:
         while not (moved := _in_both(job)) and run.wait_for(kill):
@@ -54,7 +51,6 @@ THREE = {
 """Three executors, which are all there before the first batch. A turn waits for its own executor."""
 
 
-@pytest.mark.long
 def test_slots_stay_where_their_state_is(tmp_path: Path) -> None:
     """Slots of the killed executor come up on another one, and stay there: with slots that run anywhere, two of three
     turns would rebuild their state."""

@@ -9,7 +9,6 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from pyspark.sql import SparkSession
 
 from lab.peers.native_joins import OwnJoin, files_of, run
@@ -17,7 +16,6 @@ from lab.peers.native_joins import OwnJoin, files_of, run
 START = np.datetime64("2026-01-01T00:00:00", "us")
 
 
-@pytest.mark.long
 def test_three_streams_within_a_window(spark: SparkSession, tmp_path: Path) -> None:
     rng, names = np.random.default_rng(7), ("a", "b", "c")
     for name in names:

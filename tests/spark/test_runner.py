@@ -38,7 +38,7 @@ def _sorted(rows: list[dict[str, object]]) -> list[tuple[object, ...]]:
     return sorted(tuple(row.values()) for row in rows)
 
 
-@pytest.mark.parametrize("slots", [1, 3])
+@pytest.mark.parametrize("slots", [1, pytest.param(3, marks=pytest.mark.gate)])
 def test_a_join(run_on_spark: Runs, files: Files, table: Tables, slots: int) -> None:
     a = [table("k v", *[(i, i % 3, i) for i in part]) for part in (range(20), range(20, 40))]
     b = [table("k w", *[(i + 0.5, i % 3, 100 + i) for i in part]) for part in (range(20), range(20, 40))]
@@ -51,6 +51,7 @@ def test_a_join(run_on_spark: Runs, files: Files, table: Tables, slots: int) -> 
     assert not ran.summary.stopped
 
 
+@pytest.mark.gate
 def test_groups_leave_memory(run_on_spark: Runs, files: Files, table: Tables) -> None:
     parts = [table("k v", *[(i, i % 37, i) for i in range(n, n + 100)]) for n in range(0, 600, 100)]
     text = f"CREATE STREAM {files('a', *parts)};"
@@ -78,6 +79,7 @@ def test_slots_learn_how_many_rows_wait(
     assert pressures[0].busy == 0 and all(pressure.busy > 1 for pressure in pressures[1:])
 
 
+@pytest.mark.gate
 def test_groups_move_between_slots(
     run_on_spark: Runs, files: Files, table: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +162,7 @@ def test_a_share_of_the_host_for_each_slot(run_on_spark: Runs, files: Files, tab
     assert f"where it is full ({size_text(summary.memory_limit)} for each slot)" in summary.plan
 
 
+@pytest.mark.gate
 def test_an_aggregate_whose_groups_cross_slots(run_on_spark: Runs, files: Files, table: Tables) -> None:
     a = table("k g v", *[(i, i % 5, i % 2, i) for i in range(20)])
     b = table("k w", *[(i, i % 5, 1) for i in range(20)])
@@ -218,6 +221,7 @@ def _long_job(files: Files, table: Tables, out: Path) -> str:
     )
 
 
+@pytest.mark.gate
 def test_stopped_in_the_middle_it_goes_on_with_other_slots_and_files_elsewhere(
     run_on_spark: Runs, files: Files, table: Tables, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ from lab.fuzz.spark_cases import Everywhere
 SEED = 11
 
 
-@pytest.mark.parametrize("cases", [range(4), pytest.param(range(4, 10), marks=pytest.mark.long)])
+@pytest.mark.parametrize("cases", [range(4), range(4, 10)])
 def test_the_same_rows_everywhere(cases: range, spark: SparkSession) -> None:
     report = Everywhere(SEED, spark).run(cases, len(cases))
     assert report.differences == []

@@ -311,6 +311,7 @@ def test_the_dead_in_the_middle_are_found_and_filtered() -> None:
     assert stem.rows.min_live == stem.built == 0
 
 
+@pytest.mark.long
 def test_planted_a_prober_that_does_not_check_that_tuples_are_live_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Prober, "live", lambda self, rows, probers: np.ones(rows.size, np.bool_))
     _, bases, stem = some_state()

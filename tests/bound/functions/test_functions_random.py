@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pyarrow as pa
+import pytest
 import sqlglot
 
 from eddyline.bound import functions
@@ -62,6 +63,7 @@ def guarded(text: str) -> str:
     return attempt(sqlglot.parse_one(text, dialect=EDDYLINE), lambda node: None).sql("duckdb")
 
 
+@pytest.mark.long
 def test_random_expressions_as_duckdb() -> None:
     from tests.support.grid import CONNECTION
 

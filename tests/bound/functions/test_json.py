@@ -103,6 +103,7 @@ _LENIENT = re.compile(r",\s*[\]}]|nan|inf", re.IGNORECASE)
 """What DuckDB takes for JSON and we do not."""
 
 
+@pytest.mark.long
 @examples(200)
 @given(st.lists(_VALUES, min_size=1, max_size=20), st.booleans())
 def test_random_values_as_duckdb(values: list[Any], escaped: bool) -> None:

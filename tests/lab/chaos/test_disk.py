@@ -11,6 +11,7 @@ import pytest
 
 from lab.chaos import disk as chaos_disk
 from lab.chaos.disk import DiskFault, Disks, compiled, draw_fault
+from lab.ledger import Entry
 
 CASES = [
     DiskFault("checkpoint", "rename", 4, errno.EIO),
@@ -50,4 +51,4 @@ def test_faults_are_of_every_kind_and_without_a_compiler_that_is_said(
     with pytest.raises(chaos_disk.NoCompiler, match="needs a compiler of C"):
         compiled(tmp_path)
     lines: list[str] = []
-    assert chaos_disk.main("local", 1, 1, lines.append) == 0 and lines[0].startswith("skipped: ")
+    assert chaos_disk.main("local", 1, 1, lines.append, Entry()) == 0 and lines[0].startswith("skipped: ")

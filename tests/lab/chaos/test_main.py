@@ -19,8 +19,9 @@ from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.settings import from_mapping
 from lab.chaos.interrupt import Interrupts
 from lab.chaos.jobs import QUERIES, ChaosJob, make_job, verify
-from lab.chaos.kill import COUNTS, DELIVERING, MOMENTS, VICTIMS, WITH_FILES, draw_kill
+from lab.chaos.kill import COUNTS, DELIVERING, MOMENTS, VICTIMS, WITH_FILES, Kill, draw_kill
 from lab.chaos.main import MOVES, Chaos, draw_settings
+from lab.chaos.run import ChaosRun
 from lab.servers.postgres import NoPostgres, binaries
 
 
@@ -119,6 +120,18 @@ def test_a_start_may_have_other_settings() -> None:
     rng = random.Random(1)
     drawn = [draw_settings(rng) for _ in range(20)]
     assert all(len({settings[name] for settings in drawn}) > 1 for name in drawn[0])
+
+
+@pytest.mark.gate(seconds=20)
+def test_a_run_is_killed_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    job, kill = make_job("join", tmp_path, seed=1, files=6, rows_per_file=100), Kill("driver", "a commit", 1, 0.0)
+    with ChaosRun(job, "local", {"slots": 2, "batch_rows": 300}) as run:
+        assert run.wait_for(kill) and run.strike(kill, random.Random(1))
+        assert run.wait() != 0
+    with ChaosRun(job, "local", {"slots": 3, "batch_rows": 300}) as run:
+        assert run.wait() == 0, run.said
+        assert run.wait_for_all() == []
+    assert list(verify(job, on_spark=False)) == []
 
 
 def test_killed_on_the_local_engine() -> None:

@@ -77,24 +77,22 @@ def test_a_row_of_another_writer_that_is_lost_is_noticed(others: Servers, tmp_pa
     assert list(verify(job, on_spark=False)) == ["1 rows of another writer are lost"]
 
 
-@pytest.mark.long
 def test_killed_with_its_broker() -> None:
     try:
         jars()
     except NoKafka as none:
         pytest.skip(str(none))
-    chaos = Chaos("local", seed=3, servers=("kafka",))
+    chaos = Chaos("local", seed=3, servers=("kafka",), files=12)
     chaos.run(3)
     assert chaos.wrong == [] and chaos.kills == 3 and chaos.victims["kafka"]
 
 
-@pytest.mark.long
 def test_killed_with_its_servers() -> None:
     try:
         jars()
         binaries()
     except (NoKafka, NoPostgres) as none:
         pytest.skip(str(none))
-    chaos = Chaos("local", seed=3, servers=SERVERS)
+    chaos = Chaos("local", seed=3, servers=SERVERS, files=12)
     chaos.run(6)
     assert chaos.wrong == [] and chaos.kills == 6

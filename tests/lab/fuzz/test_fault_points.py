@@ -262,6 +262,7 @@ FIRST, LATER = 0.0, 0.6
     ],
 )
 @pytest.mark.parametrize("point", sorted(POINTS))
+@pytest.mark.share(3)
 def test_a_fault_at_a_point(
     point: str,
     fault: Callable[[str], BaseException],

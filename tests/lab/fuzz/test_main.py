@@ -1,8 +1,8 @@
 """A share of the fuzzer: 500 cases, and 60 cases each whose partition groups go to disk or move, or whose tables are
-asked; `./run test` runs half of them.
+asked. The gate runs half of them in its own processes, a few in each test; `./run test --all` also runs the command,
+which starts a process for each core.
 
-A failure prints the seed; EDDYLINE_FUZZ_SEED sets another. The tests run the command, which starts a process for each
-core.
+A failure prints the seed; EDDYLINE_FUZZ_SEED sets another.
 """
 
 from __future__ import annotations
@@ -14,45 +14,61 @@ import sys
 
 import pytest
 
+from lab.fuzz.generate import ANY_KIND, CaseKind
+from lab.fuzz.main import fuzz
+
 SEED = os.environ.get("EDDYLINE_FUZZ_SEED", "20240229")
-CASES, CHUNK = 500, 250
-FEW = 30
-SOME = (60, 120)
+CASES, CHUNK = 250, 10
+FEW, PIECE = 30, 3
+SOME, OTHERS = 60, 120
 """Where the cases begin of those that are few: fewer than a third of their results are empty."""
 
 
-@pytest.mark.share(3)
+def shown(first: int, cases: int, kind: CaseKind) -> None:
+    report = fuzz(cases, int(SEED), first=first, kind=kind)
+    said = [f"seed {SEED}, case {one.index}: {one.kind}\n{one.message}\n{one.script}" for one in report.failures]
+    assert not said, "\n".join(said)
+    assert report.cases == cases
+
+
 @pytest.mark.parametrize("first", range(0, CASES, CHUNK))
 def test_engine_gives_what_duckdb_gives(first: int) -> None:
-    fuzzed(first, CHUNK)
+    shown(first, CHUNK, ANY_KIND)
 
 
-@pytest.mark.share(3)
-@pytest.mark.parametrize("first", SOME)
+@pytest.mark.parametrize("first", range(SOME, SOME + FEW, PIECE))
 def test_groups_on_disk_change_no_result(first: int) -> None:
-    fuzzed(first, FEW, "--spill")
+    shown(first, PIECE, CaseKind(spill=True))
 
 
-@pytest.mark.share(3)
-@pytest.mark.parametrize("first", SOME)
+@pytest.mark.parametrize("first", range(SOME, SOME + FEW, PIECE))
 def test_groups_that_move_change_no_result(first: int) -> None:
-    fuzzed(first, FEW, "--balance")
+    shown(first, PIECE, CaseKind(balance=True))
 
 
-@pytest.mark.share(3)
-@pytest.mark.parametrize("first", (100, 160))
+@pytest.mark.parametrize("first", range(100, 100 + FEW, PIECE))
 def test_tables_that_are_asked_change_no_result(first: int) -> None:
-    fuzzed(first, FEW, "--access")
+    shown(first, PIECE, CaseKind(access=True))
 
 
-@pytest.mark.share(3)
-@pytest.mark.parametrize("first", SOME)
+@pytest.mark.parametrize("first", range(SOME, SOME + FEW, PIECE))
 def test_aliases_that_share_a_stem_change_no_result(first: int) -> None:
-    fuzzed(first, FEW, "--aliases")
+    shown(first, PIECE, CaseKind(aliases=True))
 
 
-def fuzzed(first: int, cases: int, *more: str) -> None:
-    given = ["--first", str(first), "--cases", str(cases), "--seed", SEED, *more]
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("first", "cases", "kind"),
+    [
+        (CASES, CASES, []),
+        (OTHERS, FEW, ["--spill"]),
+        (OTHERS, FEW, ["--balance"]),
+        (160, FEW, ["--access"]),
+        (OTHERS, FEW, ["--aliases"]),
+    ],
+)
+def test_the_command(first: int, cases: int, kind: list[str]) -> None:
+    given = ["--first", str(first), "--cases", str(cases), "--seed", SEED, *kind]
     command = [sys.executable, "-m", "lab.fuzz.main", *given]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     said = f"seed {SEED}\n{done.stdout[-20_000:]}\n{done.stderr[-5_000:]}"

@@ -116,6 +116,7 @@ def test_a_mistake_is_noticed(mistake: Callable[[pytest.MonkeyPatch], None]) -> 
         assert any(differences([index]) for index in range(60)), f"nobody noticed: {mistake.__name__}"
 
 
+@pytest.mark.long
 def test_a_difference_that_only_the_protocol_shows_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     drops_a_logged_row(monkeypatch)
     oracle, tries = Oracle(), ManualClock()

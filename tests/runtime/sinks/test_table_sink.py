@@ -185,6 +185,7 @@ def test_a_finished_job_delivers_its_last_batch_again(
     assert len(after) > before and system.rows() == after
 
 
+@pytest.mark.long
 def test_a_killed_process(in_folder: Path, expected: list[str]) -> None:
     system = System("USING delta OPTIONS (path 'out')", delta_rows)
     program = f"""
