@@ -28,6 +28,7 @@ from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.engine.seen_rows import SeenStreams
 from eddyline.engine.slot import Slot
+from eddyline.engine.slot_lookups import SlotLookups
 from eddyline.engine.split import Shipment, Split
 from eddyline.engine.standing import SlotStanding, Standing, StateSize
 from eddyline.engine.tally import Tally
@@ -267,7 +268,8 @@ class BatchEngine:
 
     def _look_up(self, watermark: int | None, until: float, most: int = 0) -> None:
         for slot, lookups in zip(self.slots, self._lookups, strict=False):
-            look_up(slot, lookups, watermark, until, self._clock, self._clock, most)
+            assert slot.executor.access is not None
+            look_up(SlotLookups(slot, slot.executor.access), lookups, watermark, until, self._clock, self._clock, most)
 
     def _finish(
         self,

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +24,6 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.answers import NewRows
 from eddyline.engine.asked_again import AskedAgain
 from eddyline.engine.clusters import clusters_of
 from eddyline.engine.cpu_meter import CpuMeter
@@ -33,7 +31,6 @@ from eddyline.engine.executor import Executor
 from eddyline.engine.finished_batch import FinishedBatch
 from eddyline.engine.gatherer import Gatherer
 from eddyline.engine.input import Input
-from eddyline.engine.lookups import Answer, AnswersKept, Request
 from eddyline.engine.parts import made
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.plan_source import MakePlanSource
@@ -88,11 +85,11 @@ class Slot:
         not the one of the settings. `owners` says which sources share a SteM (`Plan.owners`)."""
         self.query, self.settings, self.errors = query, settings, ErrorCount()
         self.arena = arena or Arena(tuning=tuning.state)
-        self._meter, asked = CpuMeter(clock), asked_plan(query, settings)
-        self.tuning, parts = tuning, (self.arena, clock, self._meter, self.errors)
+        self.meter, asked = CpuMeter(clock), asked_plan(query, settings)
+        self.tuning, parts = tuning, (self.arena, clock, self.meter, self.errors)
         axis = spill_axis(plan_of(query), settings.groups) if settings.has_groups else None
         self.executor = Executor(query, tree or asked, settings, *parts, self._complete, tuning, axis, owners)
-        self.plans = plans(self.executor.plan, settings, self._meter.clock, tuning.optimizer)
+        self.plans = plans(self.executor.plan, settings, self.meter.clock, tuning.optimizer)
         self.input = Input(query, self.executor, self.errors, self.arena)
         clusters = clusters_of(query) if settings.estimates == "on" else None
         windows = self.executor.rows_windows
@@ -226,19 +223,6 @@ class Slot:
         self.executor.make_states()
         self.plans.changed(self.executor)
 
-    def begin_load(self, batch: int) -> None:
-        """Before `load`: the rows of a batch are next, of those that the log has."""
-        if self.executor.access is not None:
-            self.executor.access.begin_load(batch, self.executor.source_stems)
-
-    def load_answers(self, sections: Mapping[str, Sequence[pa.RecordBatch]]) -> None:
-        """Take what the log has of the answers that this slot got in the batch."""
-        access = self.executor.access
-        if access is not None:
-            for table, new in access.load(sections):
-                self._take_answer(table, new)
-            access.end_load(sections, self.executor.source_stems)
-
     def resume(self, course: PlanCourse) -> None:
         """Take the course (`Executor.course`) of a slot whose state was lost. Call it after `load`."""
         self.executor.resume(course)
@@ -248,7 +232,7 @@ class Slot:
 
     def feed(self, stream: str, batch: pa.RecordBatch) -> None:
         """Take rows of a stream or, before the first batch, of a table."""
-        with self._meter.counted():
+        with self.meter.counted():
             self.input.feed(stream, batch)
 
     def watch(self, pulse: Callable[[float], None] | None) -> None:
@@ -262,7 +246,7 @@ class Slot:
 
     def receive(self, shipment: Shipment) -> None:
         """Take a shipment from the split."""
-        with self._meter.counted():
+        with self.meter.counted():
             self.input.receive(shipment)
 
     def advance(
@@ -275,7 +259,7 @@ class Slot:
         """The batch is complete, and no row below these times will come any more. While groups are on disk, results at
         the watermark `held` and later may be missing; while rows wait for an answer, in any slot, those at `waits` and
         later."""
-        with self._meter.counted():
+        with self.meter.counted():
             self._take_in(query_watermark)
             for packet in self.executor.waiting():
                 self._complete(packet)
@@ -288,66 +272,8 @@ class Slot:
             self.executor.expire(watermarks, self.watermark)
             for part in self.parts:
                 part.end_batch()
-        self.cpu = self._meter.take()
+        self.cpu = self.meter.take()
         self.plans.watch(self.executor, FinishedBatch(watermarks, self.peak_bytes, self.cpu, self.pressure))
-
-    # A batch of a query with tables that are asked: look_up (engine/lookups.py) calls these before `advance`
-
-    def forget_answers(self, kept: Mapping[str, AnswersKept], now: float) -> bool:
-        """Before anything else: forget answers of tables that are kept no longer. `now` is in seconds. Returns whether
-        some are kept only because rows wait for others."""
-        access = self.executor.access
-        assert access is not None
-        access.batch = self.version
-        return access.evict(kept, now, self.watermark, self.executor.source_stems)
-
-    def note_answers(self, now: float) -> None:
-        """After the last answers of a batch."""
-        assert self.executor.access is not None
-        self.executor.access.note_answers(now, self.executor.source_stems)
-
-    def process(self, query_watermark: int | None, ask: Callable[[Sequence[Request]], None]) -> None:
-        """Join what was received or answered so far. `ask` gets what the tables are asked as a result, at once: they
-        answer while the slot goes on. Complete tuples are gathered by `advance`: their rows stay until then."""
-        access = self.executor.access
-        assert access is not None
-        with self._meter.counted(), access.outgoing.through(ask):
-            access.seed()
-            if not access.is_ranked:
-                access.rank_again(self.executor.source_stems, self.executor.eddy.gather)
-            self._join(query_watermark)
-            access.look()
-        for decision in access.decisions:
-            self.executor.eddy.decisions.add(replace(decision, at=sum(self.executor.built)))
-        access.decisions.clear()
-
-    @property
-    def patience(self) -> float:
-        """How many seconds the slot may wait for answers before `process` asks other access methods."""
-        assert self.executor.access is not None
-        return min(table.competing.patience for table in self.executor.access.tables.values())
-
-    def answer(self, answers: Iterable[Answer]) -> None:
-        """Take answers of tables, for `process`."""
-        access = self.executor.access
-        assert access is not None
-        with self._meter.counted():
-            by_method: dict[tuple[str, int], list[Answer]] = {}
-            for answer in answers:
-                by_method.setdefault((answer.table, answer.method), []).append(answer)
-            for (table, _), some in by_method.items():
-                for new in access.answered(some):
-                    rows = new.rows if self.preferred is None else self.preferred.in_order(table, new.rows)
-                    self._take_answer(table, replace(new, rows=rows))
-
-    def _take_answer(self, table: str, new: NewRows) -> None:
-        access, stems = self.executor.access, self.executor.stems
-        assert access is not None
-        sources = access.tables[table].sources
-        before = [stems[source].rows.stored for source in sources]
-        self.input.feed(table, new.rows)
-        for source, first in zip(sources, before, strict=True):
-            access.came(source, first, stems[source].rows.stored, new)
 
     def end(self, newest: int | None) -> None:
         """Flush everything that waits: every stream has ended. `newest` is the newest time of any readable row."""
@@ -355,10 +281,10 @@ class Slot:
         self.results.end(newest)
 
     def _take_in(self, watermark: int | None) -> None:
-        self._join(watermark)
+        self.join(watermark)
         self._gatherer.flush()
 
-    def _join(self, watermark: int | None) -> None:
+    def join(self, watermark: int | None) -> None:
         """Build the rows that were received, and those that waited for this watermark, and route them."""
         self.input.release(watermark)
         for source, stem in enumerate(self.executor.source_stems):

@@ -20,6 +20,7 @@ from eddyline.bound.evaluate import ErrorCount
 from eddyline.engine.logged_answers import of_slot, table_of
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.slot import Slot
+from eddyline.engine.slot_lookups import SlotLookups
 from eddyline.engine.split import Shipment, Split, Which, groups_along, wanted
 from eddyline.faults import reach
 from eddyline.plan.bounds import FOREVER
@@ -84,13 +85,16 @@ def restore(
     split = Split(home.plan, home.split.partitioning)
     moved, tuning = ledger or commit.ledger, home.tuning.engine
     restore_small(home, slot, number, commit.small)
+    access = slot.executor.access
+    loaded = None if access is None else SlotLookups(slot, access)
     own = None if slot_map is None else slot_map.groups_in(number)
     most = max(tuning.sweep_least, int(tuning.sweep_share * (home.settings.memory or 0)))
     for stretch in home.log.stretches(commit, moved, min(tuning.sweep_bytes, most) // 4):
         for epoch, rows in home.log.by_epoch(commit, moved, stretch, own):
             home.place(slot_map and slot_map.as_of(epoch), split)
             begin_tracks(slot, slot_map, number, epoch)
-            slot.begin_load(epoch)
+            if loaded is not None:
+                loaded.begin_load(epoch)
             answers: dict[str, list[pa.RecordBatch]] = {}
             for stream, batch in rows:
                 if table_of(stream) is not None:
@@ -99,7 +103,8 @@ def restore(
                 for shipment in split.split_table(stream, batch):
                     if shipment.slot == number:
                         slot.receive(_in_memory(slot, shipment, epoch, moved.generations))
-            slot.load_answers(answers)
+            if loaded is not None:
+                loaded.load_answers(answers)
         if stretch.until != FOREVER:  # the last one has rows that wait
             slot.input.release_counted(stretch.until, stretch.later)
     begin_tracks(slot, slot_map, number, moved.epoch)

@@ -26,6 +26,7 @@ from eddyline.engine.logged_places import CountedSpan
 from eddyline.engine.lookups import look_up
 from eddyline.engine.partial import combine
 from eddyline.engine.slot import Slot
+from eddyline.engine.slot_lookups import SlotLookups
 from eddyline.engine.snapshot import counted
 from eddyline.engine.split import Shipment
 from eddyline.engine.standing import StateSize
@@ -188,8 +189,9 @@ def _look_up(
     is_end = decision.kind == "end"
     until = math.inf if is_end else running_seconds() + home.settings.batch_seconds
     most = home.tuning.engine.most_asked if decision.pressure.backlog and home.keeps_lookups else 0
+    upto = FOREVER if is_end else watermark
     try:
-        look_up(slot, lookups, FOREVER if is_end else watermark, until, running_seconds, home.age, most)
+        look_up(SlotLookups(slot, access), lookups, upto, until, running_seconds, home.age, most)
     except BaseException:
         lookups.close()
         raise
