@@ -1,5 +1,5 @@
-"""What a slot does with its lookup tables. `look_up` (lookups.py) calls it in a batch, before `Slot.advance`. When a slot
-is rebuilt, answers are read back from the log."""
+"""What a slot does with its lookup tables. `look_up` (lookups.py) calls it in a batch, before `Slot.advance`. When a
+slot is rebuilt, answers are read back from the log."""
 
 from __future__ import annotations
 
