@@ -20,7 +20,7 @@ from eddyline.state.log.sealed import sealed, unsealed
 from lab.fuzz.simulation import MemorySink
 from tests.support.durable_world import Row, World
 
-RECORDED = {7: "fe6ce0ba6b7e8b5f"}
+RECORDED = {7: "506e0770c584d3b1"}
 """The schema of all types in a checkpoint, by the format of the checkpoint."""
 
 WRITTEN = {format_: Path(__file__).parent / f"format-{format_}.zip" for format_ in (5, 6)}

@@ -44,7 +44,8 @@ def opened(home: Home, decision: BatchDecision, number: int) -> tuple[Slot, bool
         if slot.relocated != decision.arrangement and not _can_relocate(home, decision, number, slot):
             before = after = None
         if after == decision.begins_at(number):
-            slot.commit(decision.batch)
+            if slot.version != decision.batch:  # otherwise it was committed with the batch (in_process.py)
+                slot.commit(decision.batch)
         elif before == decision.begins_at(number):
             slot.wind_back()
         else:
