@@ -52,7 +52,8 @@ def opened(home: Home, decision: BatchDecision, number: int) -> tuple[Slot, bool
             if slot.version or slot.batch_done:
                 home.keeper.drop(number, slot)
                 slot = home.keeper.open(number)
-            home.drop_lookups(number)
+            if decision.batch > 0:
+                home.drop_lookups(number)
             rebuilt = restore(home, slot, number, decision.batch, decision.ledger, decision.slot_map)
             slot.relocated = decision.arrangement
         slot.executor.generations = decision.ledger.generations

@@ -11,7 +11,7 @@ rebuilds it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -80,17 +80,24 @@ class OpenTurn:
     dropped."""
 
     def __init__(
-        self, home: Home, decision: BatchDecision, number: int, attempt: str, with_report: bool = True
+        self,
+        home: Home,
+        decision: BatchDecision,
+        number: int,
+        attempt: str,
+        know: Callable[[int, Slot], None] | None = None,
     ) -> None:
-        """Open the slot, and do what its groups do before the batch. `with_report`: the record has the work of the eddy
-        in this turn."""
+        """Open the slot, and do what its groups do before the batch. `know` is told of the slot before it works;
+        without it, the record has the work of the eddy in this turn."""
         self._home, self._decision, self._number = home, decision, number
         self._name = f"{decision.batch:08}-{number}-{attempt}"
         with home.changing:
             self.slot, self._rebuilt = opened(home, decision, number)
             self._open = True
             try:
-                self._begin(with_report)
+                if know is not None:
+                    know(number, self.slot)
+                self._begin(with_report=know is None)
             except BaseException:
                 self.drop()
                 raise
