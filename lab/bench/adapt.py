@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.batch import BatchEngine
 from eddyline.errors import InternalError
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench import Result
 from lab.bench.migration_phases import Phase, phased_join
 from lab.bench.streams import query_over
@@ -106,7 +106,7 @@ def compare(join: TimedJoin, chosen: Mapping[str, Side], phases: int, rounds: in
 def _round(join: TimedJoin, chosen: Mapping[str, Side], number: int) -> NDArray[np.float64]:
     """CPU seconds by side and batch."""
     queries = {reverse: _query(join, reverse) for reverse in (False, True)}
-    engines = [BatchEngine(queries[side.reverse], side.settings, process_time) for side in chosen.values()]
+    engines = [BatchDriver(queries[side.reverse], side.settings, process_time) for side in chosen.values()]
     found, times = [0] * len(engines), np.zeros((len(engines), round(join.seconds / BATCH)))
     for step, rows in enumerate(join.batches(BATCH)):
         for at in range(len(engines)) if step % 2 else range(len(engines) - 1, -1, -1):

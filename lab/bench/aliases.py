@@ -14,10 +14,10 @@ from time import thread_time
 import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.errors import InternalError
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench import Result
 from lab.bench.streams import query_over, streams
 
@@ -70,7 +70,7 @@ def measure(rows: int, keys: int, rounds: int) -> list[Result]:
 
 def _run(query: BoundQuery, batches: Sequence[pa.RecordBatch], tuning: Tuning) -> tuple[float, int, int]:
     """CPU seconds, the most bytes of state, and the number of results."""
-    begin, engine, found = thread_time(), BatchEngine(query, Settings(), tuning=tuning), 0
+    begin, engine, found = thread_time(), BatchDriver(query, Settings(), tuning=tuning), 0
     for batch in batches:
         found += sum(some.num_rows for some in engine.batch([("s", batch)]).results)
     return thread_time() - begin, engine.peak.bytes, found

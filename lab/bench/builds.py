@@ -26,7 +26,7 @@ from time import process_time
 import numpy as np, pyarrow as pa
 from eddyline.bound.bind import bind
 from eddyline.cql.script import parse
-from eddyline.engine.batch import BatchEngine
+from lab.batch_driver import BatchDriver
 from eddyline.settings import Settings
 
 tables, rows, keys, batch = json.loads(sys.argv[1])
@@ -43,7 +43,7 @@ text += f"WHERE {' AND '.join(f's.k{name} = {name}.k' for name in names)}"
 query = bind(parse(text), lambda declared: stream.schema if declared.name == "s" else table.schema)
 
 def run():
-    engine = BatchEngine(query, Settings())
+    engine = BatchDriver(query, Settings())
     for name in names:
         engine.load_table(name, table)
     gc.collect()

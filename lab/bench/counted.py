@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.plan.steps import Probe, Select
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench.costly import Costly
 from lab.bench.streams import query_over, run_engine, streams
 
@@ -60,7 +60,7 @@ class ProbeCounts:
         return self.probes * costs.probe + self.matches * costs.match + predicates
 
 
-def counts_of(engine: BatchEngine) -> ProbeCounts:
+def counts_of(engine: BatchDriver) -> ProbeCounts:
     """Everything an engine did since its start."""
     probes = matches = 0
     calls = [0] * len(engine.slot.executor.plan.graph.selections)
@@ -152,7 +152,7 @@ def _fixed() -> Settings:
     return Settings(router="fixed", packet=_PACKET, plan="mjoin")
 
 
-def _seconds(engine: BatchEngine, kind: type[Probe] | type[Select]) -> tuple[float, float]:
+def _seconds(engine: BatchDriver, kind: type[Probe] | type[Select]) -> tuple[float, float]:
     """For all steps of a kind: the tuples that came out and the seconds, both per tuple that went in."""
     steps = [t for e in engine.slot.executor.eddy.routes.entries.values() for t in e.steps if isinstance(t.step, kind)]
     tuples = sum(t.tuples for t in steps)

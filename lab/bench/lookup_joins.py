@@ -24,11 +24,11 @@ from eddyline.bound.bind import bind
 from eddyline.bound.model import AccessMethod, BoundQuery
 from eddyline.bound.types import sql_type
 from eddyline.cql.script import parse
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.lookups import Answer, AnswersKept, Lookups, Request
 from eddyline.errors import InternalError
 from eddyline.optimizer.pressure import Pressure
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench import Result
 from lab.bench.rounds import ratio
 from lab.bench.streams import START
@@ -96,7 +96,7 @@ class InMemory:
         return sum(answer.keys.num_rows for answer in self._coming)
 
 
-def results(engine: BatchEngine, stream: pa.RecordBatch, batch_rows: int) -> list[pa.RecordBatch]:
+def results(engine: BatchDriver, stream: pa.RecordBatch, batch_rows: int) -> list[pa.RecordBatch]:
     """The results over all rows of the stream, which wait in its source."""
     found = []
     for at in range(0, stream.num_rows, batch_rows):
@@ -110,7 +110,7 @@ def rows_joined(schema: pa.Schema, lookups: Callable[[], Lookups], keys: Sequenc
     query, stream = joined(schema, is_asked=True), stream_of(keys)
 
     def run() -> int:
-        engine = BatchEngine(query, Settings(), lookups=lookups)
+        engine = BatchDriver(query, Settings(), lookups=lookups)
         return sum(batch.num_rows for batch in results(engine, stream, ONCE_BATCH))
 
     return run
@@ -126,7 +126,7 @@ def cached() -> list[Result]:
 
     def side(is_asked: bool) -> tuple[float, pa.Table]:
         lookups = (lambda: InMemory(table)) if is_asked else None
-        engine = BatchEngine(joined(_TABLE, is_asked), Settings(), lookups=lookups)
+        engine = BatchDriver(joined(_TABLE, is_asked), Settings(), lookups=lookups)
         if not is_asked:
             engine.load_table("users", table)
         engine.batch([("s", stream.slice(0, KNOWN))])

@@ -11,7 +11,7 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
-from eddyline.engine.batch import BatchEngine
+from lab.batch_driver import BatchDriver
 from lab.bench import Result
 from lab.bench.streams import START, query_over, run_engine, streams
 
@@ -36,7 +36,7 @@ def run() -> list[Result]:
     run_engine(query, {name: batch.slice(0, 4 * BATCH) for name, batch in data.items()}, BATCH)
     held, bytes_a_row, ends = [], [], [perf_counter()]
 
-    def look(engine: BatchEngine, rows: int) -> None:
+    def look(engine: BatchDriver, rows: int) -> None:
         if rows * 4 // ROWS >= len(ends) and rows < ROWS:
             ends.append(perf_counter())
         if rows % (16 * BATCH) == 0 and START + rows * EVERY > START + 4 * WINDOW:

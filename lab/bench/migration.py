@@ -17,9 +17,9 @@ from time import process_time
 import numpy as np
 from numpy.typing import NDArray
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.errors import InternalError
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench import Result
 from lab.bench.migration_phases import Phase, phased_join
 
@@ -57,7 +57,7 @@ def courses(fan_outs: tuple[tuple[float, float], ...], seconds: float, seed: int
     """Run the unchanged plan and `plan=auto`, in turns."""
     join = phased_join([Phase(seconds, (RATE,) * 3, fan_out) for fan_out in fan_outs], EDGES, WINDOW, seed)
     sides = {"unchanged": Settings(plan=FIRST, optimizer="off"), "auto": Settings()}
-    engines = {name: BatchEngine(join.query, settings, process_time) for name, settings in sides.items()}
+    engines = {name: BatchDriver(join.query, settings, process_time) for name, settings in sides.items()}
     steps = round(join.seconds / BATCH)
     cpu, memory = ({name: np.zeros(steps) for name in sides} for _ in range(2))
     rows, found = np.zeros(steps), dict.fromkeys(sides, 0)

@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.batch import BatchEngine
 from eddyline.errors import InternalError, SettingError
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench import Result
 from lab.bench.rounds import quickest, ratio
 from lab.bench.streams import START, Streams, query_over
@@ -94,7 +94,7 @@ class _FilledEngine:
     """One engine with filled windows."""
 
     def __init__(self, query: BoundQuery, cell: Cell, packet: int | None) -> None:
-        self.engine = BatchEngine(query, Settings(router="fixed", packet=packet, plan="mjoin"))
+        self.engine = BatchDriver(query, Settings(router="fixed", packet=packet, plan="mjoin"))
         fill = cell.rows(0, cell.window)
         for part in [{name: fill[name]} for name in "rts"] if cell.quiet else [fill]:
             self.take(part)

@@ -17,7 +17,6 @@ from time import process_time
 
 import numpy as np
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.plan_source import Running
 from eddyline.engine.planner import Planner, held
 from eddyline.optimizer.best_ordering import best_ordering
@@ -29,6 +28,7 @@ from eddyline.optimizer.pricing import Pricing
 from eddyline.optimizer.shapes import shape_of
 from eddyline.plan.tree import Tree, mjoin
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench import Result
 from lab.bench.timed_joins import TimedJoin, timed_join
 from lab.fuzz.trees import random_tree
@@ -132,7 +132,7 @@ def _connected(span: int, edges: Collection[tuple[int, int]]) -> bool:
     return reached == span
 
 
-def _feed(case: TimedJoin, engine: BatchEngine, seconds: float) -> Iterator[float]:
+def _feed(case: TimedJoin, engine: BatchDriver, seconds: float) -> Iterator[float]:
     """Feed batch after batch; yields the event time after each."""
     for number, rows in enumerate(case.batches(seconds), 1):
         engine.batch(rows)
@@ -148,7 +148,7 @@ class _OnlyWatches(Planner):
 
 def observed(case: TimedJoin, seconds: float) -> CostModel:
     """The cost model of a slot's optimizer after `seconds` seconds of batches."""
-    engine = BatchEngine(case.query, Settings(), process_time, plans=_OnlyWatches)
+    engine = BatchDriver(case.query, Settings(), process_time, plans=_OnlyWatches)
     slot, planner = engine.slot, engine.slot.plans
     assert isinstance(planner, Planner)
     for _ in _feed(case, engine, seconds):
@@ -168,7 +168,7 @@ def measured(case: TimedJoin, trees: list[Tree]) -> list[Cost]:
     steps = round(SECONDS / BATCH)
     seconds, held = np.full((len(trees), ROUNDS, steps), np.inf), np.zeros((len(trees), steps))
     for turn in range(ROUNDS):
-        engines = [BatchEngine(case.query, Settings(plan=t.text(aliases), optimizer="off")) for t in trees]
+        engines = [BatchDriver(case.query, Settings(plan=t.text(aliases), optimizer="off")) for t in trees]
         for step, rows in enumerate(case.batches(BATCH)):
             for number, engine in enumerate(engines):
                 begin = process_time()

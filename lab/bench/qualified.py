@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from statistics import median
 from time import process_time
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench import Result
 from lab.bench.timed_joins import TimedJoin, timed_join
 
@@ -65,7 +65,7 @@ def run() -> list[Result]:
 
 def _run(join: TimedJoin, settings: Settings) -> Measured:
     """Run a join; only the second half counts, when windows are full and `plan=auto` has chosen a plan."""
-    engine = BatchEngine(join.query, settings)
+    engine = BatchDriver(join.query, settings)
     results, begin, memory = 0, 0.0, list[int]()
     steps = round(SECONDS / BATCH)
     for number, rows in enumerate(join.batches(BATCH)):

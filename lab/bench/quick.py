@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench import Result
 from lab.bench.costly import Costly
 from lab.bench.counted import Costs, ProbeCounts, counts_of, least_work
@@ -98,7 +98,7 @@ def selections_behind(
     query = query_over(data, f"SELECT s.ts AS ts FROM s [RANGE 1 SECOND] WHERE {costly.conjuncts('s')}")
     behind, before = [], ProbeCounts(0, 0, (0,) * truth.shape[1])
 
-    def count(engine: BatchEngine, rows: int) -> None:
+    def count(engine: BatchDriver, rows: int) -> None:
         nonlocal before
         now = counts_of(engine)
         a_row = [costs.predicate(passes) for passes in costly.passes]
@@ -128,7 +128,7 @@ def _join_work(
     data = join.data(len(hits), seed=1, hits=hits)
     work, before = [], ProbeCounts(0, 0, ())
 
-    def count(engine: BatchEngine, rows: int) -> None:
+    def count(engine: BatchDriver, rows: int) -> None:
         nonlocal before
         now = counts_of(engine)
         work.append((now - before).work(costs))

@@ -15,7 +15,6 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.online import RunningEstimate
 from eddyline.engine.standing import Standing
 from eddyline.errors import InternalError
@@ -26,6 +25,7 @@ from eddyline.runtime.recording.recorder import Recorder
 from eddyline.runtime.reporting.reporter import Reporter
 from eddyline.runtime.reporting.summary import Course
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench import Result
 from lab.bench.timed_joins import Edges, TimedJoin, timed_join
 
@@ -47,7 +47,7 @@ class _Side:
     """One side: an engine with its reporter, and the CPU seconds that it took; with a file also the recorder."""
 
     def __init__(self, join: TimedJoin, file: Path | None) -> None:
-        self._engine = BatchEngine(join.query, Settings(optimizer="off"))
+        self._engine = BatchDriver(join.query, Settings(optimizer="off"))
         self._now = self.cpu = self.recording = 0.0
         self._course = Course(self._clock, None)
         self.reporter = Reporter(join.query, self, self._course)

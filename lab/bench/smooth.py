@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from statistics import median
 from time import perf_counter, process_time
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.errors import InternalError
 from eddyline.plan.tree import parse_tree
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench import Result
 from lab.bench.timed_joins import TimedJoin, timed_join
 
@@ -79,7 +79,7 @@ def gaps(join: TimedJoin, how: str) -> Gaps:
     """Run a join, and change its plan when windows are full."""
     aliases = [s.alias for s in join.query.sources]
     settings = Settings(optimizer="off", pause_ms=None if how == PAUSING else PAUSE)
-    engine, found = BatchEngine(join.query, settings, process_time), 0
+    engine, found = BatchDriver(join.query, settings, process_time), 0
     slot = engine.slot
     slot.set_plan(parse_tree(OLD, aliases))
     before, during = list[Gap](), list[Gap]()

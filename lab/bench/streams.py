@@ -10,8 +10,8 @@ import pyarrow as pa
 from eddyline.bound.bind import bind
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import parse
-from eddyline.engine.batch import BatchEngine
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 
 START = 1_700_000_000_000_000
 Streams = Mapping[str, pa.RecordBatch]
@@ -45,11 +45,11 @@ def run_engine(
     data: Streams,
     batch_rows: int,
     settings: Settings | None = None,
-    after_batch: Callable[[BatchEngine, int], None] | None = None,
-) -> tuple[int, BatchEngine]:
+    after_batch: Callable[[BatchDriver, int], None] | None = None,
+) -> tuple[int, BatchDriver]:
     """Feed all rows to a new engine, `batch_rows` of each stream a batch; returns the number of results, and the
     engine."""
-    engine = BatchEngine(query, settings or Settings())
+    engine = BatchDriver(query, settings or Settings())
     rows = max(batch.num_rows for batch in data.values())
     found = 0
     for at in range(0, rows, batch_rows):

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.finished_batch import FinishedBatch
 from eddyline.engine.plan_source import NewPlan, Running
 from eddyline.engine.planner import Planner
@@ -23,6 +22,7 @@ from eddyline.errors import InternalError
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.plan import Plan
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench import Result
 from lab.bench.timed_joins import Edges, TimedJoin, timed_join
 
@@ -88,7 +88,7 @@ def _compare(case: str, seed: int) -> list[Result]:
 
 def _round(join: TimedJoin) -> tuple[np.ndarray[Any, np.dtype[np.float64]], list[list[float]]]:
     """CPU seconds by side and batch, and those of the calls of each part of watching."""
-    engines = [BatchEngine(join.query, Settings(optimizer="off")), BatchEngine(join.query, Settings(), plans=_Timed)]
+    engines = [BatchDriver(join.query, Settings(optimizer="off")), BatchDriver(join.query, Settings(), plans=_Timed)]
     off, on = (engine.slot.executor for engine in engines)
     seconds = np.zeros((2, round(SECONDS / BATCH)))
     for step, rows in enumerate(join.batches(BATCH)):

@@ -155,7 +155,7 @@ def _stream(rng: random.Random, count: int, late: bool) -> pa.Table:
         delay = rng.random() * SECOND + (rng.random() * 10 * SECOND if late and rng.random() < 0.03 else 0)
         dead = late and rng.random() < 0.01
         rows.append((time + delay, None if dead else time, number, rng.randrange(100), rng.randrange(100)))
-    rows.sort()
+    rows.sort(key=lambda row: (row[0], row[2]))
     columns = [[row[place] for row in rows] for place in range(1, 5)]
     return pa.table([*columns, [rng.randrange(1000) for _ in rows]], schema=SCHEMA)
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from math import inf
 from time import process_time
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.slot import Slot
 from eddyline.errors import InternalError
 from eddyline.migration.migration import Migration
 from eddyline.plan.tree import Tree, parse_tree
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench.timed_joins import TimedJoin
 from lab.experiments.paced import MeasuredBatch
 
@@ -85,7 +85,7 @@ def change(
     InternalError if the migration is not complete when the rows end."""
     aliases = [s.alias for s in join.query.sources]
     old, new = (parse_tree(text, aliases) for text in plans)
-    engine, done, end = BatchEngine(join.query, SETTINGS, process_time), list[MeasuredBatch](), at
+    engine, done, end = BatchDriver(join.query, SETTINGS, process_time), list[MeasuredBatch](), at
     slot = engine.slot
     slot.set_plan(old)
     for number, rows in enumerate(join.batches(batch)):
@@ -112,7 +112,7 @@ def pauses(join: TimedJoin, at: float, batch: float, rounds: int) -> float:
     back."""
     aliases = [s.alias for s in join.query.sources]
     old, new = (parse_tree(text, aliases) for text in (OLD, NEW))
-    engine, least = BatchEngine(join.query, SETTINGS, process_time), inf
+    engine, least = BatchDriver(join.query, SETTINGS, process_time), inf
     slot = engine.slot
     slot.set_plan(old)
     for number, rows in enumerate(join.batches(batch), 1):

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable
 from itertools import repeat
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.plan.plan import Plan
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.meta_queue import MetaQueue
@@ -21,6 +20,7 @@ from eddyline.routing.packet import Packet, started
 from eddyline.routing.routing_arrays import RoutingArrays
 from eddyline.routing.scheduler import Scheduler
 from eddyline.routing.scope import Scope
+from lab.batch_driver import BatchDriver
 
 
 class OneQueue(Scheduler):
@@ -85,7 +85,7 @@ class OneQueueEddy(Eddy):
         return packet
 
 
-def one_queue(engine: BatchEngine) -> None:
+def one_queue(engine: BatchDriver) -> None:
     """Let an engine that has seen no row yet run with one queue."""
     executor = engine.slot.executor
     eddy = executor.eddy

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import process_time
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench.timed_joins import TimedJoin
 
 FULL = 1.2
@@ -47,7 +47,7 @@ class Moment:
 
 def run(join: TimedJoin, plan: str, batch: float) -> list[MeasuredBatch]:
     """Run a plan over all batches of `batch` seconds, as fast as possible."""
-    engine, done = BatchEngine(join.query, Settings(plan=plan, optimizer="off"), process_time), list[MeasuredBatch]()
+    engine, done = BatchDriver(join.query, Settings(plan=plan, optimizer="off"), process_time), list[MeasuredBatch]()
     for number, rows in enumerate(join.batches(batch), 1):
         begin = process_time()
         results = sum(found.num_rows for found in engine.batch(rows).results)

@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.lookups import Lookups
 from eddyline.errors import InternalError
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench.streams import Streams
 
 S = TypeVar("S")
@@ -29,10 +29,10 @@ ROUNDS = 3
 LEAST = 2.0
 """The least seconds of a round."""
 _WARM_UP = 64
-Prepare = Callable[[BatchEngine], None]
+Prepare = Callable[[BatchDriver], None]
 Scan = Callable[[pa.RecordBatch], pa.RecordBatch]
 """What is done with rows of a stream before the engine gets them."""
-Turns = Generator[None, None, tuple[Answer, BatchEngine]]
+Turns = Generator[None, None, tuple[Answer, BatchDriver]]
 """A run as a generator that yields after every micro-batch."""
 
 
@@ -59,19 +59,19 @@ class Replay:
         few = {name: batch.slice(0, _WARM_UP) for name, batch in self.data.items()}
         return Replay(self.query, few, self.batch_rows, self._lookups, self._scan)
 
-    def run(self, settings: Settings, prepare: Prepare | None = None) -> tuple[Answer, BatchEngine]:
+    def run(self, settings: Settings, prepare: Prepare | None = None) -> tuple[Answer, BatchDriver]:
         """Run the query in a new engine, which `prepare` may change before the first row."""
         turns = self.turns(settings, prepare)
         while True:
             try:
                 next(turns)
             except StopIteration as end:
-                ended: tuple[Answer, BatchEngine] = end.value
+                ended: tuple[Answer, BatchDriver] = end.value
                 return ended
 
     def turns(self, settings: Settings, prepare: Prepare | None = None) -> Turns:
         """As `run`, but pausing after every micro-batch."""
-        engine = BatchEngine(self.query, settings, lookups=self._lookups)
+        engine = BatchDriver(self.query, settings, lookups=self._lookups)
         if prepare is not None:
             prepare(engine)
         results: list[pa.RecordBatch] = []
@@ -90,11 +90,11 @@ class Replay:
 
 def take_turns(
     sides: Mapping[S, Callable[[], Turns]], quick: bool
-) -> tuple[dict[S, list[float]], dict[S, BatchEngine]]:
+) -> tuple[dict[S, list[float]], dict[S, BatchDriver]]:
     """The seconds of each side by round (the mean, if it ran several times in the round), and its engine after the last
     round. With `quick`, there is one round of one run."""
     seconds: dict[S, list[float]] = {name: [] for name in sides}
-    engines: dict[S, BatchEngine] = {}
+    engines: dict[S, BatchDriver] = {}
     for _ in range(1 if quick else ROUNDS):
         passed, runs = dict.fromkeys(sides, 0.0), 0
         while not runs or (sum(passed.values()) < LEAST and not quick):
@@ -108,7 +108,7 @@ def take_turns(
 
 
 def _one_run(
-    sides: Mapping[S, Callable[[], Turns]], passed: dict[S, float], engines: dict[S, BatchEngine]
+    sides: Mapping[S, Callable[[], Turns]], passed: dict[S, float], engines: dict[S, BatchDriver]
 ) -> dict[S, Answer]:
     """Run every side once; adds the seconds of each to `passed`."""
     answers: dict[S, Answer] = {}

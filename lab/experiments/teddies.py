@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import median
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.plan.plan import Signature
 from eddyline.routing.meta_queue import MetaQueue
 from eddyline.routing.policies.random import Random
 from eddyline.routing.routing_arrays import Entry, Traffic
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench.streams import query_over, streams
 from lab.experiments import Figure, Say
 from lab.experiments.chart import Chart, Series
@@ -134,7 +134,7 @@ class Busy(Random):
         return super().decide(entry)
 
 
-def _burden(extra: int, engine: BatchEngine) -> None:
+def _burden(extra: int, engine: BatchDriver) -> None:
     engine.slot.executor.eddy._router = Busy(extra)
 
 
@@ -164,18 +164,18 @@ def _settings(router: str, packet: int | None, input_batch: int) -> Settings:
 
 def _measured(
     job: Replay, sides: Mapping[str, tuple[Settings, Prepare | None]], quick: bool
-) -> tuple[dict[str, list[float]], dict[str, BatchEngine]]:
+) -> tuple[dict[str, list[float]], dict[str, BatchDriver]]:
     """The seconds of each side by round, and its engine after the last round."""
     for settings, prepare in sides.values():
         job.first_rows().run(settings, prepare)
     return take_turns({name: partial(job.turns, *how) for name, how in sides.items()}, quick)
 
 
-def _steps(engine: BatchEngine) -> int:
+def _steps(engine: BatchDriver) -> int:
     return sum(traffic.calls for entry in engine.slot.executor.eddy.routes.entries.values() for traffic in entry.steps)
 
 
-def _found(engine: BatchEngine) -> float:
+def _found(engine: BatchDriver) -> float:
     steps = [traffic for entry in engine.slot.executor.eddy.routes.entries.values() for traffic in entry.steps]
     return sum(t.produced for t in steps) / sum(t.tuples for t in steps)
 

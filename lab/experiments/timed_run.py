@@ -16,10 +16,10 @@ import pyarrow as pa
 from eddyline.bound.bind import bind
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import parse
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.errors import InternalError
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench.streams import START
 from lab.experiments.timed_lookups import Clock, Method, Speed, TimedLookups
 
@@ -81,7 +81,7 @@ class TimedRun:
 
     results: Course
     lookups: TimedLookups
-    engine: BatchEngine
+    engine: BatchDriver
     rows: Sequence[tuple[float, pa.RecordBatch]] = ()
     """The results themselves, and when they came."""
 
@@ -131,7 +131,7 @@ class TimedJob:
         preferences by the time from which on they hold."""
         clock = clock or Clock()
         lookups = TimedLookups(self.query, self.tables, speeds, clock)
-        engine = BatchEngine(self.query, settings, clock=clock, tuning=tuning, lookups=lambda: lookups)
+        engine = BatchDriver(self.query, settings, clock=clock, tuning=tuning, lookups=lambda: lookups)
         results, rows, fed, number = Course(), list[tuple[float, pa.RecordBatch]](), 0, 0
         while fed < self.rows.num_rows or engine.waits or not number:
             clock.now = number * step

@@ -27,7 +27,6 @@ from eddyline.bound.bind import bind
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import Script, parse
 from eddyline.engine.answers import Failure
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.lookups import Lookups
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.tuning import Tuning
@@ -45,6 +44,7 @@ from eddyline.testing import udfs
 from eddyline.testing.case import Case
 from eddyline.testing.compare import difference
 from eddyline.testing.oracle import Expected, Oracle
+from lab.batch_driver import BatchDriver
 from lab.fuzz.eager import eager, sliced
 from lab.fuzz.outcome import CaseOutcome as CaseOutcome
 from lab.fuzz.outcome import counted, held_back, in_two, without_lookups
@@ -152,7 +152,7 @@ def _run(
     prefer: NextPreference,
 ) -> CaseOutcome:
     clock = time.perf_counter if lookups is None else count(0.0, 0.001).__next__  # methods compete by time
-    engine = BatchEngine(query, settings, clock, plans=plans, tuning=tuning, lookups=lookups)
+    engine = BatchDriver(query, settings, clock, plans=plans, tuning=tuning, lookups=lookups)
     for name, table in case.tables.items() if lookups is None else ():
         engine.load_table(name, table)
     results: list[pa.RecordBatch] = []

@@ -137,7 +137,7 @@ def test_no_arguments_and_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_bug_asks_for_a_report(
     script: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eddyline.engine.batch.BatchEngine.batch", lambda *args: 1 // 0)
+    monkeypatch.setattr("eddyline.protocol.in_process.InProcess.run", lambda *args: 1 // 0)
     assert main(["run", str(script), "--engine", "local"]) == 1
     said = capsys.readouterr().err
     assert "please report it" in said

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.bound.model import AccessMethod
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.competing import MethodPace
 from eddyline.engine.tuning import DEFAULT
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.experiments.timed_lookups import Clock, Outage, Server, Speed
 from lab.experiments.timed_run import TimedJob, TimedRun, timed_job
 from lab.fuzz.simulated_lookups import SimulatedLookups
@@ -87,7 +87,7 @@ class _Failing:
             self.query, {"t": rows}, Random(1), 0.0, fails_with=lambda table, method, key: method in failing
         )
         tuning = replace(DEFAULT, engine=replace(DEFAULT.engine, trial_keys=few))
-        self.engine = BatchEngine(self.query, Settings(check=True), tuning=tuning, lookups=lambda: self.lookups)
+        self.engine = BatchDriver(self.query, Settings(check=True), tuning=tuning, lookups=lambda: self.lookups)
         self.schema = schema("k v")
 
     def feed(self, *rows: tuple[int, ...]) -> tuple[list[tuple[object, ...]], int]:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.tuning import Tuning
 from eddyline.optimizer.costs import DEFAULTS
 from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.protocol.attach import close, open_slot, save
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from tests.engine.test_planner import BATCH, COLUMNS, RATES, SECOND, W, batches, engine_of, expected, run_batch
 from tests.support.jobs import Row, bound, tuples
 
@@ -32,13 +32,13 @@ def written() -> BoundQuery:
 FIXED = Tuning(optimizer=OptimizerTuning(costs=DEFAULTS))
 
 
-def asked_first(engine: BatchEngine) -> dict[int, int]:
+def asked_first(engine: BatchDriver) -> dict[int, int]:
     """How many rows of b probed c first, and how many probed a first."""
     entry = engine.slot.executor.eddy.routes.entries[B, 0]
     return {traffic.after[0] ^ B: traffic.tuples for traffic in entry.steps}
 
 
-def run(**settings: object) -> tuple[list[Row], list[dict[int, int]], BatchEngine]:
+def run(**settings: object) -> tuple[list[Row], list[dict[int, int]], BatchDriver]:
     engine, rows, asked = engine_of(written(), router="fixed", **settings), list[Row](), []
     for batch in batches():
         rows += tuples(engine.batch(batch).results)

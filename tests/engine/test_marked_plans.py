@@ -12,7 +12,6 @@ import pytest
 
 from eddyline.bound.expr import SourceColumn
 from eddyline.bound.udf import udf
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.planner import Planner, held
 from eddyline.engine.sampled import distinct
 from eddyline.engine.slot import Slot
@@ -22,6 +21,7 @@ from eddyline.optimizer.tuning import OptimizerTuning
 from eddyline.plan.tree import parse_tree
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
+from lab.batch_driver import BatchDriver
 from tests.support.jobs import TIME, Row, bound, tuples
 
 SECOND = 1_000_000
@@ -58,9 +58,9 @@ class World:
     batch: float = 0.1
     seconds: float = 7.0
 
-    def engine(self, **settings: object) -> BatchEngine:
+    def engine(self, **settings: object) -> BatchDriver:
         columns = {name: " ".join(values) for name, values in self.values.items()}
-        return BatchEngine(bound(self.select, None, (), **columns), Settings(**settings), CLOCK, tuning=FIXED)
+        return BatchDriver(bound(self.select, None, (), **columns), Settings(**settings), CLOCK, tuning=FIXED)
 
     def batches(self) -> Iterator[list[tuple[str, pa.RecordBatch]]]:
         rng = np.random.default_rng(3)

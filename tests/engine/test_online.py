@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.clusters import CLUSTERS, of_pieces, refusal
 from eddyline.engine.online import RunningEstimate
 from eddyline.errors import SettingError
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from tests.support.jobs import TIME, Job, bound, tuples
 
 ON = Settings(check=True, estimates="on", optimizer="off")
@@ -65,7 +65,7 @@ def coverage(
     for seed in range(RUNS):
         every, seen = make(np.random.default_rng(seed))
         every, seen = {n: every[n] for n in names}, {n: seen[n] for n in names}
-        engine = BatchEngine(query, replace(ON, check=False, **settings))
+        engine = BatchDriver(query, replace(ON, check=False, **settings))
         engine.batch(list(seen.items()))
         exact = truth(every)
         for name, one in of(engine.estimates({n: b.num_rows for n, b in every.items()})).items():

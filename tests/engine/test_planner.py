@@ -18,7 +18,6 @@ import pytest
 from eddyline.bound.model import BoundQuery
 from eddyline.bound.udf import udf
 from eddyline.codec import packed, unpacked
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.executor import Executor
 from eddyline.engine.finished_batch import FinishedBatch
 from eddyline.engine.gatherer import Gatherer
@@ -36,6 +35,7 @@ from eddyline.plan.tree import parse_tree
 from eddyline.protocol.attach import close, open_slot, save
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
+from lab.batch_driver import BatchDriver
 from tests.support.jobs import TIME, Row, bound, tuples
 
 SECOND, BATCH = 1_000_000, 100_000
@@ -77,17 +77,17 @@ def query() -> BoundQuery:
     return bound(SELECT, None, (), **COLUMNS)
 
 
-def engine_of(select: BoundQuery | None = None, **settings: object) -> BatchEngine:
+def engine_of(select: BoundQuery | None = None, **settings: object) -> BatchDriver:
     """The clock counts its readings, so that nothing depends on the machine."""
     ticks = count()
-    return BatchEngine(select or query(), Settings(**settings), lambda: next(ticks) * 1e-6, tuning=FIXED)
+    return BatchDriver(select or query(), Settings(**settings), lambda: next(ticks) * 1e-6, tuning=FIXED)
 
 
 def shape(slot: Slot) -> str:
     return slot.executor.plan.text
 
 
-def run(engine: BatchEngine) -> tuple[list[Row], list[str]]:
+def run(engine: BatchDriver) -> tuple[list[Row], list[str]]:
     """All rows, and the plan after each batch."""
     rows: list[Row] = []
     shapes = []
@@ -165,7 +165,7 @@ def test_what_a_batch_takes_is_all_that_the_slot_does_for_it(
     """Each call takes a second; batches are a tenth of a second of event time."""
     clock, slow = ManualClock(), getattr(part, where)
     monkeypatch.setattr(part, where, lambda *args: (clock.advance(1.0), slow(*args))[1])
-    engine = BatchEngine(query(), Settings(optimizer="mjoin-init"), clock, tuning=FIXED)
+    engine = BatchDriver(query(), Settings(optimizer="mjoin-init"), clock, tuning=FIXED)
     for _, batch in zip(range(15), batches(), strict=False):
         engine.batch(batch)
     assert isinstance(engine.slot.plans, Planner)
@@ -188,7 +188,7 @@ def test_a_migration_is_not_what_the_plan_takes(how: str, monkeypatch: pytest.Mo
             return slow(self, *args, **named)
 
         monkeypatch.setattr(Migration, name, slower)
-    engine = BatchEngine(query(), Settings(migration=how), look, tuning=FIXED)
+    engine = BatchDriver(query(), Settings(migration=how), look, tuning=FIXED)
     rows, shapes = run(engine)
     assert rows == list(expected()) and shapes[-1] == TREE and clock() > 1.0
     assert not [d for d in engine.slot.executor.eddy.decisions.recent if d.why.startswith("undone")]
@@ -211,8 +211,8 @@ def test_a_plan_that_turns_out_worse_is_left_again() -> None:
         clock.advance(1e-5 if engines and shape(engines[0].slot) == TREE else 1e-6)
         return clock()
 
-    engines: list[BatchEngine] = []
-    engines.append(BatchEngine(query(), Settings(), look, tuning=FIXED))
+    engines: list[BatchDriver] = []
+    engines.append(BatchDriver(query(), Settings(), look, tuning=FIXED))
     rows, shapes = run(engines[0])
     assert rows == list(expected())
     assert [s for n, s in enumerate(shapes) if s != shapes[n - 1]] == [TREE, "(a b c)"] and shapes[0] == shapes[-1]
@@ -419,7 +419,7 @@ def test_selections_are_measured_and_explained() -> None:
 def test_the_measured_cost_of_a_call_goes_to_the_eddy() -> None:
     """Before the first look it is the cost of the tuning."""
     tuning = Tuning(optimizer=OptimizerTuning(costs=replace(DEFAULTS, call=7e-5)))
-    engine, costs = BatchEngine(query(), Settings(), ManualClock(), tuning=tuning), []
+    engine, costs = BatchDriver(query(), Settings(), ManualClock(), tuning=tuning), []
     for batch in batches():
         engine.batch(batch)
         costs.append(engine.slot.executor.eddy.work.call)

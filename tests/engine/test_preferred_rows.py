@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.lookups import Request
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from tests.support.asked import AskedJob
 from tests.support.jobs import batch_of, bound, schema
 
@@ -36,7 +36,7 @@ def asked_of(job: AskedJob) -> dict[tuple[str, int], int]:
 
 def test_preferred_rows_of_a_batch_are_processed_first() -> None:
     query = bound("SELECT s.v FROM s", s="v")
-    engine = BatchEngine(query, Settings(check=True, prefer="v >= 5", input_batch=1))
+    engine = BatchDriver(query, Settings(check=True, prefer="v >= 5", input_batch=1))
     columns = schema("v")
     rows = [("s", batch_of(columns, some)) for some in ([(1, 1), (2, 7), (3, 2)], [(4, 3), (5, 9)])]
     found = [v for batch in engine.batch(rows).results for v in batch.column("v").to_pylist()]
@@ -51,7 +51,7 @@ def test_preferred_rows_of_a_batch_are_processed_first() -> None:
     "select, settings", [("SELECT s.v FROM s", {"execution": "total"}), ("SELECT s.v FROM s [ROWS 9]", {})]
 )
 def test_rows_that_have_an_order_keep_it(select: str, settings: dict[str, str]) -> None:
-    engine = BatchEngine(bound(select, s="v"), Settings(check=True, prefer="v >= 5", **settings))  # type: ignore[arg-type]
+    engine = BatchDriver(bound(select, s="v"), Settings(check=True, prefer="v >= 5", **settings))  # type: ignore[arg-type]
     found = engine.batch([("s", batch_of(schema("v"), [(1, 1), (2, 7), (3, 2)]))]).results + engine.end().results
     assert [v for batch in found for v in batch.column("v").to_pylist()] == [1, 7, 2]
 

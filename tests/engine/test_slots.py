@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from eddyline.engine import batch as engine
 from eddyline.plan.partition import PartitionEstimate, Partitioning, choices
 from eddyline.plan.plan import Plan
+from eddyline.protocol import home
 from eddyline.settings import Settings
 from lab.fuzz.outcome import counted
 from tests.support.jobs import Job, Row
@@ -100,7 +100,7 @@ def test_whatever_the_axes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(found) >= 3 or len(twin.query.sources) == 1
     for axes in found:
         made = Partitioning(4, 256, axes, PartitionEstimate(1, 1, 1))
-        monkeypatch.setattr(engine, "partition", lambda *_, made=made: made)
+        monkeypatch.setattr(home, "partition", lambda *_, made=made: made)
         job = job_of(name, slots=4)
         assert [job.feed(**batch) for batch in batches] + [job.end()] == wanted
 

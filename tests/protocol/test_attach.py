@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 from eddyline.bound.model import BoundQuery
 from eddyline.codec import packed, unpacked
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.slot import Slot
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.errors import InternalError, JobError
@@ -32,6 +31,7 @@ from eddyline.state.log.sealed import sealed, unsealed
 from eddyline.state.part import named
 from eddyline.testing.compare import difference
 from eddyline.testing.oracle import Oracle
+from lab.batch_driver import BatchDriver
 from lab.fuzz.eager import eager
 from lab.fuzz.generate import generate
 from lab.fuzz.main import case_seed
@@ -510,24 +510,24 @@ def test_a_query_without_aggregates_has_no_small_state() -> None:
 # Random queries
 
 
-class Travelling(BatchEngine):
+class Travelling(BatchDriver):
     """Saves its slots and opens them again after each batch, commit and wind-back."""
 
     def __init__(self, query: BoundQuery, settings: Settings, folder: Path, tuning: Tuning) -> None:
         super().__init__(query, settings, tuning=tuning)
         self._folder, self._settings, self._tuning = folder, settings, tuning
-        self.slots = [self._opened(number) for number in range(len(self.slots))]
+        self._keeper.slots = {number: self._opened(number) for number in range(self.home.slots)}
 
     def _opened(self, number: int) -> Slot:
         folder = str(self._folder / str(number))
-        return open_slot(self.query, self._settings, folder, partial=self._partial, tuning=self._tuning)
+        return open_slot(self.query, self._settings, folder, partial=self.home.partial, tuning=self._tuning)
 
     def travel(self) -> None:
         for number, slot in enumerate(self.slots):
             before = known(slot)
             assert save(slot)
             close(slot)
-            self.slots[number] = self._opened(number)
+            self._keeper.slots[number] = self._opened(number)
             assert known(self.slots[number]) == before
 
 

@@ -17,7 +17,7 @@ from eddyline.protocol.small_files import SmallMeta
 from eddyline.state.log.sealed import sealed
 from tests.support.durable_world import World
 
-RECORDED = {8: "72f9996d20f1772c"}
+RECORDED = {8: "899245f87223f4ad"}
 """The schema of all types in a checkpoint, by the format of the checkpoint."""
 
 

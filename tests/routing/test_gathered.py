@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import count
 
 from eddyline.codec import packed, unpacked
-from eddyline.engine.batch import BatchEngine
 from eddyline.plan.plan import Plan
 from eddyline.routing.decisions import Decision
 from eddyline.routing.gathered import DECISIONS, LETTERS, QUEUES, SIGNATURES, Gathered, TurnReport, snapshot
 from eddyline.routing.report import Packets, Report, StepCount
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from tests.support.jobs import Row, batch_of, bound, schema
 
 _JOIN = """SELECT a.k FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS], c [RANGE 5 SECONDS]
@@ -18,12 +18,12 @@ _JOIN = """SELECT a.k FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS], c [RANGE 5 
 _QUERY = bound(_JOIN, a="k", b="k", c="k")
 
 
-def _engine() -> BatchEngine:
+def _engine() -> BatchDriver:
     ticks = count()
-    return BatchEngine(_QUERY, Settings(check=True), clock=lambda: next(ticks) * 1e-6)
+    return BatchDriver(_QUERY, Settings(check=True), clock=lambda: next(ticks) * 1e-6)
 
 
-def _feed(engine: BatchEngine, turn: int, slot: int) -> None:
+def _feed(engine: BatchDriver, turn: int, slot: int) -> None:
     """At first few keys of c match, later few of b."""
     for name in "abc":
         rare = name == ("c" if turn < 3 else "b")

@@ -135,9 +135,9 @@ def packet(numbers: int | list[int] = 2, **rows: list[int]) -> Packet:
 @pytest.fixture
 def slot() -> Slot:
     job = Job(JOIN, a="k", b="k")
-    job.feed(a=[(1, 1), (1, 2)], commit=False)
-    job.feed(b=[(1, 3), (1, 4)], commit=False)
-    job.feed(a=[(1, 5)], commit=False)
+    for name, rows in (("a", [(1, 1), (1, 2)]), ("b", [(1, 3), (1, 4)]), ("a", [(1, 5)])):
+        job.engine.slot.feed(name, job.needed(name, rows))
+        job.engine.slot.executor.take_in()
     return job.engine.slot
 
 

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from eddyline.bound.udf import udf
-from eddyline.engine.batch import BatchEngine
 from eddyline.routing.report import Report, decision_text, measured, short_step
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from tests.support.jobs import Job, Row, batch_of, bound, schema
 
 
@@ -33,14 +33,14 @@ _JOIN = "SELECT a.k FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.
 _CHECKED = f"{_JOIN} AND report_most(a.k) AND report_few(a.k)"
 
 
-def _engine(select: str, **settings: object) -> BatchEngine:
+def _engine(select: str, **settings: object) -> BatchDriver:
     """Every reading of the clock takes a microsecond, so all decisions are reproducible."""
     ticks = count()
     query = bound(select, a="k", b="k")
-    return BatchEngine(query, Settings(check=True, **settings), clock=lambda: next(ticks) * 1e-6)  # type: ignore[arg-type]
+    return BatchDriver(query, Settings(check=True, **settings), clock=lambda: next(ticks) * 1e-6)  # type: ignore[arg-type]
 
 
-def _feed(engine: BatchEngine, name: str, rows: list[Row]) -> None:
+def _feed(engine: BatchDriver, name: str, rows: list[Row]) -> None:
     engine.batch([(name, batch_of(schema("k"), rows))])
 
 

@@ -8,9 +8,9 @@ from random import Random
 
 from eddyline.bound.model import AccessMethod, BoundQuery
 from eddyline.engine.answers import Failure
-from eddyline.engine.batch import BatchEngine
 from eddyline.engine.lookups import Answer, AnswersKept, Request
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.fuzz.simulated_lookups import SimulatedLookups
 from tests.support.jobs import Columns, Row, batch_of, bound, schema, tuples
 
@@ -91,7 +91,7 @@ class AskedJob:
             self.lookups.append(Held(SimulatedLookups(self.query, given, Random(1), 0.0, fails)))
             return self.lookups[-1]
 
-        self.engine = BatchEngine(self.query, settings or Settings(check=True), lookups=make)
+        self.engine = BatchDriver(self.query, settings or Settings(check=True), lookups=make)
 
     def feed(self, commit: bool = True, **rows: Sequence[Row]) -> list[Row]:
         """One micro-batch; returns its result rows."""

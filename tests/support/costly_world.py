@@ -11,11 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.bound.udf import udf
-from eddyline.engine.batch import BatchEngine
 from eddyline.plan.steps import Select
 from eddyline.routing.routing_arrays import Entry, Traffic
 from eddyline.settings import Settings
 from eddyline.testing.clock import ManualClock
+from lab.batch_driver import BatchDriver
 from tests.support.jobs import bound, schema
 
 US = 1e-6
@@ -39,7 +39,7 @@ class World:
         more = "" if join is None else ", t"
         query = bound(f"SELECT a.p0 FROM a{more} WHERE {calls}{' AND a.k = t.k' * (join is not None)}",
                       tables=("t",), **columns)  # fmt: skip
-        self.engine = BatchEngine(query, Settings(**settings), clock=self.clock)  # type: ignore[arg-type]
+        self.engine = BatchDriver(query, Settings(**settings), clock=self.clock)  # type: ignore[arg-type]
         self._schema, self._join = query.sources[0].stream.schema, join
         if join is not None:
             self.engine.load_table("t", pa.record_batch([pa.array([0] * join, pa.int64())], schema=schema("k", False)))

@@ -16,11 +16,11 @@ import pyarrow as pa
 from eddyline.bound.bind import bind
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import parse
-from eddyline.engine.batch import BatchEngine, BatchResult
 from eddyline.engine.intake import columns_for
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.settings import Settings
 from eddyline.testing.case import Batch, Case, SelectParts
+from lab.batch_driver import BatchDriver, BatchResult
 from tests.support.naive import naive
 
 TIME = pa.timestamp("us")
@@ -86,7 +86,7 @@ class Job:
     ) -> None:
         tables = tables or {}
         self.query = bound(select, lateness, tables, **columns)
-        self.engine = BatchEngine(self.query, settings or Settings(check=True), clock, tuning=tuning)
+        self.engine = BatchDriver(self.query, settings or Settings(check=True), clock, tuning=tuning)
         self.schemas = {name: schema(text, name not in tables) for name, text in columns.items()}
         self._tables = {name: batch_of(self.schemas[name], rows) for name, rows in tables.items()}
         for name, batch in self._tables.items():
@@ -109,7 +109,7 @@ class Job:
     def needed(self, name: str, rows: Sequence[Row]) -> pa.RecordBatch:
         """Rows as the slot gets them: only the columns that the query needs."""
         batch = batch_of(self.schemas[name], rows)
-        return columns_for(self.engine._streams[name], batch, self.engine._needed[name])
+        return columns_for(self.engine.home.split.streams[name], batch, self.engine.home.split.needed[name])
 
     def end(self) -> list[Row]:
         """The end of all streams; returns what was waiting for it."""

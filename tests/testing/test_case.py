@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from eddyline.cql.script import parse
-from eddyline.engine.batch import BatchEngine
 from eddyline.settings import Settings
 from eddyline.testing import clock, sources
 from eddyline.testing.case import Case
 from eddyline.testing.clock import ManualClock
 from eddyline.testing.compare import difference
 from eddyline.testing.oracle import Oracle
+from lab.batch_driver import BatchDriver
 from lab.fuzz import eager, reproduce, timeline
 from lab.fuzz.generate import generate
 from lab.fuzz.main import FuzzReport, case_seed, naive_of_checkout
@@ -125,7 +125,7 @@ def test_an_eager_run_adapts_on_a_few_rows() -> None:
         c for c in map(generate, range(1000)) if len(c.select.sources) == 3 and c.row_count > 40 and not c.tables
     )
     rows = run(replace(case, settings={"check": True})).table
-    engine = BatchEngine(bound(case), Settings(check=True), tuning=eager.eager(4))
+    engine = BatchDriver(bound(case), Settings(check=True), tuning=eager.eager(4))
     for batch in case.batches:
         engine.batch(batch.rows, batch.ended)
     queues = engine.slot.executor.eddy.scheduler.queues.values()

@@ -29,6 +29,14 @@ class SeenRows:
         return SeenRows(self.clusters + np.bincount(clusters, minlength=CLUSTERS), oldest)
 
 
+@dataclass(frozen=True)
+class SeenCounts:
+    """`SeenRows` for a commit."""
+
+    clusters: tuple[int, ...]
+    oldest: int | None = None
+
+
 class SeenStreams:
     """The rows that were read so far. `now` is replaced, never changed."""
 
@@ -36,6 +44,14 @@ class SeenStreams:
         self._clusters = Clusters(query)
         self._places = {query.sources[s].stream.name: place for place, s in enumerate(self._clusters.streams)}
         self.now: Mapping[str, SeenRows] = {}
+
+    def counts(self) -> dict[str, SeenCounts]:
+        """The counts for a commit."""
+        return {name: SeenCounts(tuple(seen.clusters.tolist()), seen.oldest) for name, seen in self.now.items()}
+
+    def restore(self, counts: Mapping[str, SeenCounts]) -> None:
+        """Continue from the counts of a commit."""
+        self.now = {name: SeenRows(np.array(seen.clusters, np.int64), seen.oldest) for name, seen in counts.items()}
 
     def add(self, stream: str, times: NDArray[np.int64]) -> None:
         """Add rows of a stream, at least one, by their event times."""

@@ -10,6 +10,7 @@ from eddyline.balance.manager_state import ManagerState
 from eddyline.balance.slot_map import SlotMap
 from eddyline.counts import Counts
 from eddyline.engine.plan_course import PlanCourse
+from eddyline.engine.seen_rows import SeenCounts
 from eddyline.engine.watermarks import Advanced, Reached
 from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.outlet import Staged, Written
@@ -73,3 +74,6 @@ class Commit:
     written: tuple[Written, ...] | None = None
     """The newest batch before this one that such sinks got; a sink that has another one has it from another run. None
     if an earlier version wrote a commit of this job."""
+    seen: Mapping[str, SeenCounts] | None = None
+    """The rows that were read of each stream, for running estimates; None if the job has none. Results do not depend on
+    it."""

@@ -35,7 +35,6 @@ from eddyline.plan.bounds import FOREVER
 from eddyline.plan.preference import NO_PREFERENCE
 from eddyline.protocol.adapted import Adapted, AfterBatch, Placer, accounts_that_move, stays
 from eddyline.protocol.batch_decision import BatchDecision, BatchKind
-from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit, LogFile
 from eddyline.protocol.home import Home
 from eddyline.protocol.ledger import Ledger, Moves
@@ -56,6 +55,50 @@ def no_moves(
 ) -> Moves:
     """All groups stay where they are."""
     return Moves()
+
+
+class Journal(Protocol):
+    """Where decisions and commits are written: a checkpoint, or `NothingKept`."""
+
+    @property
+    def history(self) -> str:
+        """The history of the job before its first batch."""
+
+    def last(self) -> Commit | None:
+        """The newest commit, None before the first."""
+
+    def decide(self, decision: BatchDecision) -> None:
+        """Write the decision for a batch. It is durable before the batch begins."""
+
+    def expect(self, batch: int) -> None:
+        """JobError if the batch is committed already."""
+
+    def commit(self, commit: Commit) -> None:
+        """Commit a batch."""
+
+    def collect(self, commit: Commit) -> None:
+        """Delete what neither this commit nor a later batch needs."""
+
+
+class NothingKept:
+    """The journal of a job without a checkpoint: nothing is written, and no run continues the job."""
+
+    history = ""
+
+    def last(self) -> None:
+        """There is no earlier run."""
+
+    def decide(self, decision: BatchDecision) -> None:
+        """All slots are in this process, and get the decision itself."""
+
+    def expect(self, batch: int) -> None:
+        """No other run has the job."""
+
+    def commit(self, commit: Commit) -> None:
+        """The coordinator has the commit."""
+
+    def collect(self, commit: Commit) -> None:
+        """There is no file."""
 
 
 class Publisher(Protocol):
@@ -93,7 +136,7 @@ class Coordinator:
 
     def __init__(
         self,
-        checkpoint: Checkpoint,
+        checkpoint: Journal,
         home: Home,
         publisher: Publisher,
         silence: Silence | None = None,
@@ -127,11 +170,13 @@ class Coordinator:
         sweep: bool = False,
         pressure: Pressure = NO_PRESSURE,
     ) -> BatchDecision | None:
-        """Decide a batch; None if it is committed already. `ended` are the streams that end with this batch; `unread`
-        are the streams that may have rows that this batch does not read. With `sweep`, and at the end, all groups on
-        disk are swept. `pressure` is that of the input."""
-        last, offsets = self.commit, json.loads(json.dumps(offsets))
-        if batch == last.batch and offsets == last.offsets:
+        """Decide a batch; None if it is committed already. `offsets` say which rows the batch reads; nobody wants them
+        without a checkpoint. `ended` are the streams that end with this batch; `unread` are the streams that may have
+        rows that this batch does not read. With `sweep`, and at the end, all groups on disk are swept. `pressure` is
+        that of the input."""
+        last, keeps = self.commit, self._home.keeps
+        offsets = json.loads(json.dumps(offsets)) if keeps else None
+        if keeps and batch == last.batch and offsets == last.offsets:
             return None
         if last.finished:
             raise JobError("the job is finished: its streams have ended; start another with a new checkpoint")
@@ -141,16 +186,19 @@ class Coordinator:
             )
         quiet = self._silence.begin(unread) if kind == "rows" else []
         least, slots = self._home.tuning.state.merged_files, self._slots
-        merge = {slot: to_merge(last.log, slot, slots, least) for slot in range(slots)}
+        merge = {slot: to_merge(last.log, slot, slots, least) for slot in range(slots)} if last.log else {}
+        if self._home.split.seen is not None:  # an attempt may have counted rows
+            self._home.split.seen.restore(last.seen or {})
         map_before, slot_map = self._maps()
         self._home.place(slot_map)
-        elsewhere: list[Any] = [slot_map.elsewhere] if slot_map is not None and slot_map.elsewhere else []
         tracks = () if slot_map is None else slot_map.tracks
-        elsewhere += [[track.groups, track.sender, track.epoch] for track in tracks]
-        elsewhere += [] if slot_map is None else [[key.code, key.source, key.slots] for key in slot_map.hot]
-        about = [last.history, batch, kind, offsets, sorted(ended), quiet, slots, *elsewhere]
-        what = json.dumps(about, sort_keys=True)
-        after = hashlib.sha256(what.encode()).hexdigest()[:32]
+        after = str(batch)  # in one process without a checkpoint there is only one history
+        if keeps:
+            elsewhere: list[Any] = [slot_map.elsewhere] if slot_map is not None and slot_map.elsewhere else []
+            elsewhere += [[track.groups, track.sender, track.epoch] for track in tracks]
+            elsewhere += [] if slot_map is None else [[key.code, key.source, key.slots] for key in slot_map.hot]
+            about = [last.history, batch, kind, offsets, sorted(ended), quiet, slots, *elsewhere]
+            after = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:32]
         moves = Moves() if kind == "end" else last.moves  # an attempt may have let groups go
         if sweep or kind == "end":
             moves = replace(moves, sweep=tuple(last.ledger.generations.clean))
@@ -193,9 +241,11 @@ class Coordinator:
                 newest[stream] = max(time, newest.get(stream, time))
         watermarks.finish_batch(newest, decision.ended, decision.quiet)
         self._silence.after(newest, watermarks.idle, watermarks.ended)
-        counts = sum((record.counts for record in records), Counts())
-        counts += Counts(spill=SpillCounts(left=len(decision.moves.leave), sweeps=len(decision.moves.sweep)))
-        counts += disorder((spans for record in records for spans in record.spans), decision.watermarks.newest)
+        counts = sum((record.counts for record in records[1:]), records[0].counts)
+        if decision.moves:
+            counts += Counts(spill=SpillCounts(left=len(decision.moves.leave), sweeps=len(decision.moves.sweep)))
+        if any(record.spans for record in records):
+            counts += disorder((spans for record in records for spans in record.spans), decision.watermarks.newest)
         staged: dict[Outlet, list[str]] = {}
         for record in sorted(records, key=lambda r: r.slot):
             for some in record.staged:
@@ -212,7 +262,9 @@ class Coordinator:
         ledger = self._home.settled(decision.ledger)
         finished = decision.kind == "end"  # a finished job needs no state
         complete = self._home.complete(advanced, [r.waits for r in records if r.waits is not None])
-        log = () if finished else self._live(records, self._home.horizon(advanced, complete or ledger.held))
+        log: tuple[LogFile, ...] = ()
+        if self._home.keeps and not finished:
+            log = self._live(records, self._home.horizon(advanced, complete or ledger.held))
         logged = sum(file.rows for file in log)
         moves = Moves() if finished else self._mover(ledger, advanced, records, logged, decision.slot_map)
         slot_map, next_map, balance, moved = decision.slot_map, decision.slot_map, last.balance, b""
@@ -245,6 +297,7 @@ class Coordinator:
             balance=balance,
             owed=tuple(Staged(outlet, tuple(files)) for outlet, files in owed.items()),
             written=_written(last),
+            seen=None if self._home.split.seen is None else self._home.split.seen.counts(),
         )
         self._checkpoint.expect(commit.batch)
         reach("before publish")

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from threading import RLock
 from typing import Protocol
 
 import numpy as np
@@ -22,11 +23,12 @@ from eddyline.engine.key_sketch import KeySketch
 from eddyline.engine.lookups import Lookups
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
+from eddyline.engine.seen_rows import SeenStreams
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Split
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Advanced, Reached, Watermarks
-from eddyline.errors import JobError
+from eddyline.errors import InternalError, JobError
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.judges import Preferences
 from eddyline.plan.partition import partition, partition_along
@@ -40,6 +42,7 @@ from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.ledger import Ledger
 from eddyline.protocol.log import Log
 from eddyline.protocol.outlet import Outlet
+from eddyline.running_time import running_seconds
 from eddyline.setting_kinds import size_text
 from eddyline.settings import Settings
 from eddyline.state.arena import placed, remove
@@ -110,32 +113,34 @@ class MemoryKeeper:
     """Keeps slots in the memory of this process."""
 
     def __init__(self, make: Callable[[], Slot]) -> None:
-        self._slots: dict[int, Slot] = {}
+        self.slots: dict[int, Slot] = {}
+        """By number, the slots whose turns are over."""
         self._make = make
 
     def open(self, number: int) -> Slot:
-        return self._slots.pop(number, None) or self._make()
+        return self.slots.pop(number, None) or self._make()
 
     def leave(self, number: int, slot: Slot) -> None:
-        self._slots[number] = slot
+        self.slots[number] = slot
 
     def drop(self, number: int, slot: Slot) -> None:
         pass
 
     def keep(self, slots: int) -> None:
-        self._slots = {number: slot for number, slot in self._slots.items() if number < slots}
+        self.slots = {number: slot for number, slot in self.slots.items() if number < slots}
 
 
 class Home:
-    """Everything that is the same in every turn of a batch. `arenas` is the folder of this job's arenas on this host;
-    None keeps slots in this process. With `anywhere` the folder is made if it does not exist."""
+    """Everything that is the same in every turn of a batch. Without a `checkpoint` nothing is logged: a slot whose
+    state is lost cannot be rebuilt, and groups of rows cannot move. `arenas` is the folder of this job's arenas on this
+    host; None keeps slots in this process. With `anywhere` the folder is made if it does not exist."""
 
     def __init__(
         self,
         query: BoundQuery,
         settings: Settings,
         slots: int,
-        checkpoint: Checkpoint,
+        checkpoint: Checkpoint | None,
         arenas: str | None,
         stage: Stage,
         anywhere: bool = True,
@@ -143,25 +148,34 @@ class Home:
         tuning: Tuning = DEFAULT,
         lookups: Callable[[], Lookups] | None = None,
         age: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """`lookups` makes, for a slot, what asks the tables that are asked. `age` is the clock by which their answers
-        grow old, in seconds, the same in all processes."""
-        self._plans, self.tuning = plans, tuning
+        grow old, in seconds, the same in all processes. `clock` measures how long things take in this process."""
+        self._plans, self.tuning, self.clock = plans, tuning, clock
+        self.running = running_seconds if clock is time.perf_counter else clock
+        """The clock of time-outs: it stands still while the process is stopped."""
         self._make_lookups, self.age = lookups, age
         self._lookups: dict[int, tuple[str, Lookups]] = {}
         """By slot, the history after its last turn in this process, and what has asked in it."""
-        self.query, self.slots, self.checkpoint, self.stage = query, slots, checkpoint, stage
+        self.query, self.slots, self._checkpoint, self.stage = query, slots, checkpoint, stage
+        self.keeps = checkpoint is not None
+        """Whether rows and small state are kept in a checkpoint."""
         self.plan = plan_of(query, shape(settings.plan, [s.alias for s in query.sources]))
-        self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=True)
+        self.split = Split(self.plan, partition(self.plan, slots, settings.groups), logged=self.keeps)
         self.preferences = Preferences(self.plan, settings.prefer)
         axis = spill_axis(self.plan, settings.groups)
-        if axis is None or not self.split.partitioning.is_along(axis):
+        if axis is None or not self.split.partitioning.is_along(axis) or not self.keeps:
             settings = replace(settings, balance="off")
         self.settings = settings
         self._owners = owners(self.plan, self.split.partitioning, settings) if tuning.engine.shares_stems else ()
         self.split.sketch = None if self.even_map is None else KeySketch(settings.groups, slots)
         self._axis = axis if settings.has_groups else None
-        self.log = Log(checkpoint, self.split, self._axis, tuning.state)
+        self._log = None if checkpoint is None else Log(checkpoint, self.split, self._axis, tuning.state)
+        if settings.estimates == "on":
+            self.split.seen = SeenStreams(query)
+        self.changing = RLock()
+        """Held while slots of this process change their plans. Whoever looks at them from another thread holds it."""
         self.watch_sweep: Callable[[float], None] = lambda share: None
         """Called when this share of the groups to sweep is swept in a slot."""
         self.pulse: Callable[[float], None] | None = None
@@ -176,6 +190,7 @@ class Home:
         return Slot(
             self.query,
             self.settings,
+            clock=self.clock,
             partial=self.partial,
             plans=self._plans,
             tuning=self.tuning,
@@ -198,8 +213,25 @@ class Home:
 
     @property
     def partial(self) -> bool:
-        """Whether slots return partial aggregates: if there are several slots, each may hold cells of any group."""
-        return self.query.group is not None and self.slots > 1
+        """Whether slots return partial aggregates: if there are several slots, each may hold cells of any group, unless
+        groups of rows never move, and the keys of GROUP BY determine the slot."""
+        if self.query.group is None or self.slots == 1:
+            return False
+        return self.keeps or not self.split.partitioning.keeps_groups_whole(self.query)
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The checkpoint. InternalError if nothing is kept."""
+        if self._checkpoint is None:
+            raise InternalError("a job without a checkpoint has nothing to read")
+        return self._checkpoint
+
+    @property
+    def log(self) -> Log:
+        """The log of rows. InternalError if nothing is kept."""
+        if self._log is None:
+            raise InternalError("a job without a checkpoint has no log")
+        return self._log
 
     @property
     def even_map(self) -> SlotMap | None:
@@ -226,7 +258,7 @@ class Home:
         self.slots = slots
         self.split = Split(self.plan, partition_along(self.plan, axis, slots, self.settings.groups), logged=True)
         self.split.sketch = KeySketch(self.settings.groups, slots)
-        self.log = Log(self.checkpoint, self.split, self._axis, self.tuning.state)
+        self._log = Log(self.checkpoint, self.split, self._axis, self.tuning.state)
 
     def is_over(self, track: Track, advanced: Advanced) -> bool:
         """Whether no row that came before a parallel track can join with a row to come, once slots have advanced so
@@ -256,8 +288,7 @@ class Home:
 
     def settled(self, ledger: Ledger) -> Ledger:
         """The ledger without groups that have no row on disk any more that could join with anything."""
-        axis = spill_axis(self.plan, self.settings.groups)
-        if axis is None or not ledger.generations.left:
+        if not ledger.generations.left or (axis := spill_axis(self.plan, self.settings.groups)) is None:
             return ledger
 
         def streams(group: int) -> list[str]:
@@ -279,6 +310,11 @@ class Home:
     def has_small_state(self) -> bool:
         """Whether slots have state that cannot be rebuilt from rows."""
         return self.query.group is not None or self.query.counts_rows or self.query.asks
+
+    @property
+    def here(self) -> Mapping[int, Slot] | None:
+        """By number, the slots that live in this process between their turns; None if they live in arenas."""
+        return self.keeper.slots if isinstance(self.keeper, MemoryKeeper) else None
 
     @property
     def keeps_lookups(self) -> bool:

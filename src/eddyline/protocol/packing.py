@@ -7,11 +7,12 @@ slots compute the same watermarks after the batch, and emit the results that the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
 from eddyline.counts import Counts
+from eddyline.engine.split import Shipment
 from eddyline.engine.tally import FilePlace, Tally
 from eddyline.faults import reach
 from eddyline.protocol.batch_decision import BatchDecision
@@ -29,8 +30,11 @@ Packed = tuple[int, Parcel]
 class Packer:
     """Packs the rows of one task; `finish` packs the counts."""
 
-    def __init__(self, home: Home, decision: BatchDecision, task: int) -> None:
-        self._home, self._decision, self._slot = home, decision, task % decision.slots
+    def __init__(
+        self, home: Home, decision: BatchDecision, task: int, pack: Callable[[Shipment], Parcel] = of_shipment
+    ) -> None:
+        """`pack` is `Parcel` if the slots are in this process."""
+        self._home, self._decision, self._slot, self._pack = home, decision, task % decision.slots, pack
         home.place(decision.slot_map)
         self._watermarks = home.watermarks(decision.watermarks)
         self._newest: dict[str, int] = {}
@@ -46,14 +50,14 @@ class Packer:
         split = self._home.split
         if split.streams[stream].is_table:
             self._tally.loaded(stream, batch.num_rows)
-            yield from ((s.slot, of_shipment(s)) for s in split.split_table(stream, batch))
+            yield from ((s.slot, self._pack(s)) for s in split.split_table(stream, batch))
             return
         found = split.split(stream, batch, self._watermarks.late_before(stream), self._tally.newest(stream))
         self._tally.split(stream, found)
         if found.newest is not None:
             self._newest[stream] = max(found.newest, self._newest.get(stream, found.newest))
         for shipment in found.shipments:
-            yield shipment.slot, of_shipment(shipment)
+            yield shipment.slot, self._pack(shipment)
         if found.late.num_rows:
             yield self._slot, Parcel(RejectedHead(Outlet("late", stream)), found.late)
         if found.dead.num_rows:

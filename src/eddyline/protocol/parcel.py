@@ -64,9 +64,9 @@ Head = RowsHead | RejectedHead | CountsHead | CellsHead | RecordHead
 
 @dataclass(frozen=True)
 class Parcel:
-    """A head, and the rows that it describes."""
+    """A head, and the rows that it describes. Within a process the head may be a shipment, which has its rows."""
 
-    head: Head
+    head: Head | Shipment
     batch: pa.RecordBatch = field(default_factory=lambda: NO_ROWS)
 
 
@@ -98,6 +98,12 @@ def of_shipment(shipment: Shipment) -> Parcel:
     if shipment.log is not None and not shipment.log.here.all():
         batch = batch.append_column(_LOG, pa.array(shipment.log.here))
     return Parcel(RowsHead(shipment.stream, None if shipment.build is None else build), batch)
+
+
+def logged_rows(shipment: Shipment) -> pa.RecordBatch:
+    """The rows of a shipment that its slot logs."""
+    here = None if shipment.log is None else shipment.log.here
+    return shipment.batch if here is None or here.all() else shipment.batch.filter(pa.array(here))
 
 
 def as_shipment(head: RowsHead, batch: pa.RecordBatch, slot: int) -> tuple[Shipment, pa.RecordBatch]:

@@ -45,7 +45,7 @@ class Record:
     rows_in: int = 0
     """Rows that came to the slot."""
     bytes_in: int = 0
-    """The bytes of these rows."""
+    """The bytes of these rows; 0 without a checkpoint."""
     held: StateSize = field(default_factory=StateSize)
     """The size of the state at the end of the turn, before expired rows are released."""
     waiting: int = 0

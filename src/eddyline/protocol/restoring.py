@@ -45,14 +45,16 @@ def opened(home: Home, decision: BatchDecision, number: int) -> tuple[Slot, bool
         if slot.relocated != decision.arrangement and not _can_relocate(home, decision, number, slot):
             before = after = None
         if after == decision.begins_at(number):
-            slot.commit(decision.batch)
+            if slot.version != decision.batch:  # otherwise it was committed with the batch (in_process.py)
+                slot.commit(decision.batch)
         elif before == decision.begins_at(number):
             slot.wind_back()
         else:
             if slot.version or slot.batch_done:
                 home.keeper.drop(number, slot)
                 slot = home.keeper.open(number)
-            home.drop_lookups(number)
+            if decision.batch > 0:
+                home.drop_lookups(number)
             rebuilt = restore(home, slot, number, decision.batch, decision.ledger, decision.slot_map)
             _exchange_parts(home, decision, number, slot)
             slot.relocated = decision.arrangement

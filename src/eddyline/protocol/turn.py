@@ -11,7 +11,7 @@ rebuilds it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,6 +32,7 @@ from eddyline.engine.split import Shipment
 from eddyline.engine.standing import StateSize
 from eddyline.engine.sweep import Sweep
 from eddyline.engine.tally import Spans
+from eddyline.engine.watermarks import Watermarks
 from eddyline.errors import InternalError
 from eddyline.faults import reach
 from eddyline.plan.bounds import FOREVER
@@ -40,14 +41,13 @@ from eddyline.protocol.commit import Commit
 from eddyline.protocol.home import Home, horizon
 from eddyline.protocol.outlet import RESULTS, Outlet, Staged
 from eddyline.protocol.packing import REASON
-from eddyline.protocol.parcel import CountsHead, Parcel, RejectedHead, RowsHead, as_shipment
+from eddyline.protocol.parcel import CountsHead, Parcel, RejectedHead, RowsHead, as_shipment, logged_rows
 from eddyline.protocol.record import COMBINED, Record
 from eddyline.protocol.restoring import opened
 from eddyline.protocol.slot_log import SlotLog
 from eddyline.protocol.small_files import write_small
 from eddyline.routing.gathered import snapshot
 from eddyline.routing.report import Report, look
-from eddyline.running_time import running_seconds
 
 SOON = 0.6
 """The share of memory from which on rows are logged in the order of groups, because groups may leave soon: they leave
@@ -65,115 +65,200 @@ class Turn:
 
 def take_turn(home: Home, decision: BatchDecision, number: int, attempt: str, parcels: Iterable[Parcel]) -> Turn:
     """Take the turn of slot `number`. `attempt` is a name that no other attempt has."""
-    slot, rebuilt = opened(home, decision, number)
+    turn = OpenTurn(home, decision, number, attempt)
     try:
-        turn = _work(home, decision, number, f"{decision.batch:08}-{number}-{attempt}", parcels, slot)
-        reach("turn: before the state is left")
+        for parcel in parcels:
+            turn.take(parcel)
+        turn.join()
+        return turn.end()
     except BaseException:
-        home.keeper.drop(number, slot)
+        turn.drop()
         raise
-    home.keeper.leave(number, slot)
-    reach("turn: the state is left")
-    return Turn(replace(turn.record, rebuilt=rebuilt), turn.partial)
 
 
-def _work(home: Home, decision: BatchDecision, number: int, name: str, parcels: Iterable[Parcel], slot: Slot) -> Turn:
-    before, newest = slot.errors.count, dict[str, int]()
-    begun, spans, keys = _seen(slot), list[Spans](), list[KeyCount]()
-    output = _TurnResults(home, name, slot)
-    counts = Counts(spill=_move(home, decision, number, slot, output))
-    slot.pressure = decision.pressure
-    slot.prefer(decision.preference, is_new=decision.preference.since == decision.batch)
-    slot.replan()
-    slot.watch(home.pulse)
-    shipments: list[Shipment] = []
-    logged: dict[str, list[pa.RecordBatch]] = {}
-    staged: dict[Outlet, list[str]] = {}
-    for parcel in parcels:
+class OpenTurn:
+    """A turn that has begun: it takes parcels, joins, and ends. If one of that fails, or the batch is abandoned, it is
+    dropped."""
+
+    def __init__(
+        self,
+        home: Home,
+        decision: BatchDecision,
+        number: int,
+        attempt: str,
+        know: Callable[[int, Slot], None] | None = None,
+    ) -> None:
+        """Open the slot, and do what its groups do before the batch. `know` is told of the slot before it works;
+        without it, the record has the work of the eddy in this turn."""
+        self._home, self._decision, self._number = home, decision, number
+        self._name = f"{decision.batch:08}-{number}-{attempt}"
+        with home.changing:
+            self.slot, self._rebuilt = opened(home, decision, number)
+            self._open = True
+            try:
+                if know is not None:
+                    know(number, self.slot)
+                self._begin(with_report=know is None)
+            except BaseException:
+                self.drop()
+                raise
+
+    def _begin(self, with_report: bool) -> None:
+        home, decision, slot = self._home, self._decision, self.slot
+        self._errors, self._newest = slot.errors.count, dict[str, int]()
+        self._begun = look_at(slot) if with_report else None
+        self._spans, self._keys, self._tasks = list[Spans](), list[KeyCount](), 0
+        self._output = _TurnResults(home, self._name, slot)
+        self._counts = Counts()
+        if decision.moves:
+            self._counts = Counts(spill=_move(home, decision, self._number, slot, self._output))
+        slot.pressure = decision.pressure
+        is_new = decision.preference.since == decision.batch
+        if is_new or decision.preference.text or slot.preferred is not None:
+            slot.prefer(decision.preference, is_new)
+        slot.replan()
+        slot.watch(home.pulse)
+        self._shipments: list[Shipment] = []
+        self._rows_in = self._bytes_in = 0
+        self._logged: dict[str, list[pa.RecordBatch]] = {}
+        self._staged: dict[Outlet, list[str]] = {}
+
+    def take(self, parcel: Parcel) -> None:
+        """Take a parcel. Rows of streams are received by `join`, because their order matters; those of tables at
+        once."""
         match parcel.head:
+            case Shipment() as shipment:
+                self._take(shipment, logged_rows(shipment) if self._home.keeps else None)
             case RowsHead() as head:
-                shipment, log = as_shipment(head, parcel.batch, number)
-                shipments.append(shipment)
-                if log.num_rows:
-                    logged.setdefault(shipment.stream, []).append(log)
+                self._take(*as_shipment(head, parcel.batch, self._number))
             case CountsHead() as head:
                 for stream, when in head.newest.items():
-                    newest[stream] = max(when, newest.get(stream, when))
-                counts += head.counts
-                spans.append(head.spans)
-                keys += head.keys
+                    self._newest[stream] = max(when, self._newest.get(stream, when))
+                self._counts += head.counts
+                self._spans.append(head.spans)
+                self._keys += head.keys
+                self._tasks += 1
             case RejectedHead(outlet):
-                files = staged.setdefault(outlet, [])
-                files += home.stage(outlet, f"{name}-{outlet.name}-{len(files)}", [parcel.batch])
+                self._stage(outlet, parcel.batch)
             case other:
                 raise InternalError(f"a slot received the parcel {other}")
-    reach("turn: everything was received")
-    after = home.after(decision, newest)
-    _receive(home, slot, shipments)
-    held = None if decision.held is None else home.watermarks(decision.held)
-    if slot.executor.access is not None:
-        logged |= _look_up(home, decision, number, name, slot, after.query)
+
+    def _take(self, shipment: Shipment, log: pa.RecordBatch | None) -> None:
+        self._rows_in += shipment.batch.num_rows
+        if log is not None:
+            self._bytes_in += shipment.batch.nbytes
+            if log.num_rows:
+                self._logged.setdefault(shipment.stream, []).append(log)
+        if self._decision.kind == "load":
+            self.slot.receive(shipment)
+        else:
+            self._shipments.append(shipment)
+
+    def _stage(self, outlet: Outlet, rows: pa.RecordBatch) -> None:
+        files = self._staged.setdefault(outlet, [])
+        files += self._home.stage(outlet, f"{self._name}-{outlet.name}-{len(files)}", [rows])
+
+    def join(self) -> None:
+        """All parcels are there: receive their rows, and join what tables have to answer."""
+        home, decision, slot = self._home, self._decision, self.slot
+        reach("turn: everything was received")
+        self._after = home.after(decision, self._newest)
+        _receive(home, slot, self._shipments, in_order=self._tasks < 2)
+        self._shipments.clear()
+        if slot.executor.access is None:
+            return
+        self._logged |= _look_up(home, decision, self._number, self._name, slot, self._after.query)
         for failure in slot.executor.access.failed():
-            outlet, dead = Outlet("dead", failure.table), failure.keys.append_column(REASON, failure.reasons)
-            files = staged.setdefault(outlet, [])
-            files += home.stage(outlet, f"{name}-{outlet.name}-{len(files)}", [dead])
-            told = StreamCounts(dead=dead.num_rows, reason=failure.reason)
-            counts += Counts({failure.table: told})
-        for one in slot.executor.access.not_readable(number):
-            outlet, dead = Outlet("dead", one.table), one.dead.texts.append_column(REASON, one.dead.reasons)
-            files = staged.setdefault(outlet, [])
-            files += home.stage(outlet, f"{name}-{outlet.name}-{len(files)}", [dead])
-            counts += Counts({one.table: one.counts})
-    if decision.kind == "end":
-        slot.end(after.newest)
-    else:
-        slot.advance(after.by_stream, after.query, held)
-    output.take()
-    reach("turn: results are there")
-    partial = output.finish()
-    if output.rows:
-        staged[RESULTS] = output.files
-        counts += Counts(rows_out=output.rows)
-    counts += Counts(expression_errors=slot.errors.count - before, first_error=slot.errors.first)
-    reach("turn: results are staged")
-    windows = counted(slot) if decision.held is None else decision.held.counted
-    least = horizon(home.plan, held or after, windows, held is not None)
-    epoch, merged = decision.ledger.epoch, decision.merge.get(number, ())
-    own = None if decision.slot_map is None else decision.slot_map.groups_in(number)
-    by_group = epoch > 0 or _may_leave_soon(home, slot)
-    forgotten = None if slot.executor.access is None else slot.executor.access.forgotten
-    log_file = home.log.write(name, number, epoch, logged, merged, least, by_group, own, forgotten)
-    reach("turn: rows are logged")
-    durable = slot.durable()
-    small = write_small(home, number, name, durable) if durable else None
-    reach("turn: small state is written")
-    attempt = name if home.query.asks else ""
-    slot.batch_done = decision.begins_at(number), decision.after + attempt
-    report = snapshot(_seen(slot).since(begun))
-    record = Record(
-        slot=number,
-        counts=counts,
-        staged=tuple(Staged(outlet, tuple(files)) for outlet, files in staged.items()),
-        newest=newest,
-        log=log_file,
-        merged=decision.merge.get(number, ()),
-        small=small,
-        counted=counted(slot),
-        course=slot.executor.course,
-        cpu=slot.cpu,
-        rows_in=sum(shipment.batch.num_rows for shipment in shipments),
-        bytes_in=sum(shipment.batch.nbytes for shipment in shipments),
-        held=StateSize(slot.peak_rows, slot.peak_bytes),
-        waiting=0 if decision.kind == "end" else slot.waiting,
-        attempt=attempt,
-        waits=slot.executor.held,
-        spans=tuple(some for some in spans if some),
-        keys=tuple(added(keys)),
-        spillable=slot.spillable,
-        report=report,
-        estimate=None if report is None else slot.plans.estimate(slot.executor),
-    )
-    return Turn(record, partial)
+            self._stage(Outlet("dead", failure.table), failure.keys.append_column(REASON, failure.reasons))
+            told = StreamCounts(dead=failure.keys.num_rows, reason=failure.reason)
+            self._counts += Counts({failure.table: told})
+        for one in slot.executor.access.not_readable(self._number):
+            self._stage(Outlet("dead", one.table), one.dead.texts.append_column(REASON, one.dead.reasons))
+            self._counts += Counts({one.table: one.counts})
+
+    @property
+    def waits(self) -> int | None:
+        """The oldest time of a row that waits for the answer of a table."""
+        return self.slot.executor.held
+
+    def end(self, waits: int | None = None) -> Turn:
+        """Make the results, and leave the state. `waits` is known where no restart follows, and all slots have joined:
+        the oldest time of a row that waits in any of them. Otherwise results wait as long as they did after the last
+        batch."""
+        home, decision, number, slot, name = self._home, self._decision, self._number, self.slot, self._name
+        counts, output = self._counts, self._output
+        held = None if decision.held is None or not home.keeps else home.watermarks(decision.held)
+        if decision.kind == "end":
+            slot.end(self._after.newest)
+        else:
+            slot.advance(self._after.by_stream, self._after.query, held, waits)
+        output.take()
+        reach("turn: results are there")
+        partial = output.finish()
+        if output.rows:
+            self._staged[RESULTS] = output.files
+        counts += Counts({}, output.rows, slot.errors.count - self._errors, slot.errors.first)
+        reach("turn: results are staged")
+        attempt = name if home.query.asks else ""
+        record = Record(
+            slot=number,
+            counts=counts,
+            staged=tuple(Staged(outlet, tuple(files)) for outlet, files in self._staged.items()),
+            newest=self._newest,
+            counted=counted(slot),
+            course=slot.executor.course,
+            cpu=slot.cpu,
+            rows_in=self._rows_in,
+            bytes_in=self._bytes_in,
+            held=StateSize(slot.peak_rows, slot.peak_bytes),
+            attempt=attempt,
+            waits=slot.executor.held,
+            spans=tuple(some for some in self._spans if some),
+            keys=tuple(added(self._keys)) if self._keys else (),
+            rebuilt=self._rebuilt,
+        )
+        if home.keeps:
+            record = self._kept(record, held)
+        slot.batch_done = decision.begins_at(number), decision.after + attempt
+        if self._begun is not None:
+            report = snapshot(look_at(slot).since(self._begun))
+            estimate = None if report is None else slot.plans.estimate(slot.executor)
+            record = replace(record, report=report, estimate=estimate)
+        reach("turn: before the state is left")
+        self._open = False
+        home.keeper.leave(number, slot)
+        reach("turn: the state is left")
+        return Turn(record, partial)
+
+    def _kept(self, record: Record, held: Watermarks | None) -> Record:
+        """Write the rows and the small state of the turn; returns the record with what was written, and with what the
+        driver must know to move groups."""
+        home, decision, number, slot = self._home, self._decision, self._number, self.slot
+        windows = record.counted if decision.held is None else decision.held.counted
+        least = horizon(home.plan, held or self._after, windows, held is not None)
+        epoch, merged = decision.ledger.epoch, decision.merge.get(number, ())
+        own = None if decision.slot_map is None else decision.slot_map.groups_in(number)
+        by_group = epoch > 0 or _may_leave_soon(home, slot)
+        forgotten = None if slot.executor.access is None else slot.executor.access.forgotten
+        log_file = home.log.write(self._name, number, epoch, self._logged, merged, least, by_group, own, forgotten)
+        reach("turn: rows are logged")
+        durable = slot.durable()
+        small = write_small(home, number, self._name, durable) if durable else None
+        reach("turn: small state is written")
+        return replace(
+            record,
+            log=log_file,
+            merged=merged,
+            small=small,
+            waiting=0 if decision.kind == "end" else slot.waiting,
+            spillable=slot.spillable,
+        )
+
+    def drop(self) -> None:
+        """Abandon the turn: the state of the slot is discarded. Nothing is done if the turn has ended."""
+        if self._open:
+            self._open = False
+            self._home.keeper.drop(self._number, self.slot)
 
 
 def _look_up(
@@ -187,18 +272,21 @@ def _look_up(
     if is_new:
         access.ask_again()
     is_end = decision.kind == "end"
-    until = math.inf if is_end else running_seconds() + home.settings.batch_seconds
+    until = math.inf if is_end else home.running() + home.settings.batch_seconds
     most = home.tuning.engine.most_asked if decision.pressure.backlog and home.keeps_lookups else 0
     upto = FOREVER if is_end else watermark
     try:
-        look_up(SlotLookups(slot, access), lookups, upto, until, running_seconds, home.age, most)
+        look_up(SlotLookups(slot, access), lookups, upto, until, home.running, home.age, most)
     except BaseException:
         lookups.close()
         raise
     home.keep_lookups(number, decision.after + name, lookups)
     reach("turn: answers are there")
+    answers = access.logged()
+    if not home.keeps:
+        return {}
     now = home.age()
-    return {section: [got_by(number, now, batch) for batch in batches] for section, batches in access.logged().items()}
+    return {section: [got_by(number, now, batch) for batch in batches] for section, batches in answers.items()}
 
 
 class _TurnResults:
@@ -244,20 +332,21 @@ def _may_leave_soon(home: Home, slot: Slot) -> bool:
     return home.settings.may_spill and memory is not None and slot.peak_bytes > SOON * memory
 
 
-def _receive(home: Home, slot: Slot, shipments: Sequence[Shipment]) -> None:
+def _receive(home: Home, slot: Slot, shipments: Sequence[Shipment], in_order: bool) -> None:
     """Feed the shipments to the slot, the oldest first, whichever task sent them: then probes seldom meet rows that are
-    too new for them."""
+    too new for them. Shipments of one task are `in_order` of its reading, and stay in it."""
 
     def oldest(shipment: Shipment) -> int:
         time = home.split.streams[shipment.stream].time
         return 0 if time is None else int(event_times(shipment.batch.column(time)).min())
 
-    in_time = sorted(shipments, key=oldest)
+    in_time = shipments if in_order else sorted(shipments, key=oldest)
     for shipment in in_time if slot.preferred is None else slot.preferred.first(in_time):
         slot.receive(shipment)
 
 
-def _seen(slot: Slot) -> Report:
+def look_at(slot: Slot) -> Report:
+    """The work of a slot's eddy so far."""
     return look(slot.query, slot.executor.eddy, slot.executor.built, 0.0, slot.executor.input_batch.rows)
 
 

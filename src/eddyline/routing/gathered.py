@@ -63,8 +63,8 @@ class TurnReport:
     input_batch: int
 
 
-def snapshot(turn: Report) -> TurnReport | None:
-    """The snapshot of a turn; None if nothing happened."""
+def snapshot(turn: Report, whole: bool = False) -> TurnReport | None:
+    """The snapshot of a turn, or of a slot's work in this process, which may be `whole`; None if nothing happened."""
     busy = [(s, counts) for s, counts in turn.steps.items() if any(c.tuples for c in counts)]
     busy.sort(key=lambda item: -sum(c.tuples for c in item[1]))
     queues = sorted((p for p in turn.packets if p.packets), key=lambda p: -p.tuples)
@@ -79,11 +79,11 @@ def snapshot(turn: Report) -> TurnReport | None:
                 next((i for i, c in enumerate(counts) if c.chosen), -1),
                 tuple(StepTotals(c.tuples, c.produced, c.seconds, c.calls) for c in counts),
             )
-            for signature, counts in busy[:SIGNATURES]
+            for signature, counts in (busy if whole else busy[:SIGNATURES])
         ),
-        tuple(queues[:QUEUES]),
+        tuple(queues if whole else queues[:QUEUES]),
         counts,
-        tuple(d.cut(LETTERS) for d in turn.decisions[-DECISIONS:]),
+        turn.decisions if whole else tuple(d.cut(LETTERS) for d in turn.decisions[-DECISIONS:]),
         turn.rows,
         turn.input_batch,
     )

@@ -125,7 +125,7 @@ class SparkRunner:
         self._spec, self._home = self._checkpointed.spec, self._checkpointed.home
         of_host = spark.sparkContext.defaultParallelism if self._alone else None
         kind = RunKind("spark", slots, checkpoint is not None, follow, of_host, more[-1] is not None)
-        observed = job.query, self._checkpointed.account, self._course, settings.memory, slots
+        observed = job.query, self._checkpointed.driver.account, self._course, settings.memory, slots
         self.reporter = Reporter(*observed, *notes_of(job, settings, kind))
         self._text = travelling(self._checkpointed.text, functions)
         self._name = os.path.basename(arenas)
@@ -135,7 +135,7 @@ class SparkRunner:
         self._arenas = OwnFolder(arenas)
         self._rows_file = f"{arenas}/rows"
         self._size = BatchSize(settings, follow, size_limits())
-        self._size.fit(self._checkpointed.most_rows)
+        self._size.fit(self._checkpointed.driver.most_rows)
         self._anchor = Anchor(spark) if stay and not self._alone else None
         self._tables = [sink for sink in job.sinks if isinstance(sink, TakesBatches)]
         self._error: BaseException | None = None
@@ -346,7 +346,7 @@ class SparkRunner:
                     nbytes = sum(record.bytes_in for record in records)
                     counts = self._finish(decision, records)
                     self._size.observe(time.perf_counter() - begin, counts.rows_in, backlog, nbytes)
-                    self._size.fit(self._checkpointed.most_rows)
+                    self._size.fit(self._checkpointed.driver.most_rows)
                     self._tell_source()
                 reach("spark: the batch is done")
                 if not self._frames and not self._follow:
@@ -386,10 +386,10 @@ class SparkRunner:
         return records
 
     def _finish(self, decision: BatchDecision, records: Sequence[Record]) -> Counts:
-        counts = self._checkpointed.finish(decision, records)
+        counts = self._checkpointed.driver.finish(decision, records)
         self._course.batches += 1
         self._course.look()
-        self._checkpointed.check_memory()
+        self._checkpointed.driver.check_memory()
         self._watch(self.reporter.progress())
         return counts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eddyline.engine.batch import BatchEngine
+from lab.batch_driver import BatchDriver
 from lab.bench import packets
 from lab.bench.counted import counts_of
 from lab.bench.packets import CELLS, Cell
@@ -30,7 +30,7 @@ def test_a_probe_of_a_filled_window_finds_what_it_should(quiet: bool, monkeypatc
     assert found / (streams * 400) == pytest.approx(4 * 4, rel=0.2)
 
 
-def _first_steps(engine: BatchEngine) -> list[tuple[int, int]]:
+def _first_steps(engine: BatchDriver) -> list[tuple[int, int]]:
     """For each source the tuples and the matches of its rows' first probe."""
     entries = engine.slot.executor.eddy.routes.entries
     steps = [entries[(1 << source, 0)].steps for source in range(3)]

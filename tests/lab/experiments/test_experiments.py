@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.errors import InternalError, JobError, SettingError
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.experiments import EXPERIMENTS, Figure, chosen, overheads, rounds, teddies
 from lab.experiments.chart import Chart, draw
 from lab.experiments.rounds import Turns, ratio, take_turns
@@ -76,7 +76,7 @@ def test_unknown_names() -> None:
 def test_sides_take_turns_by_micro_batch_and_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "LEAST", 0.0)
     order: list[str] = []
-    engine = BatchEngine(teddies._job(1, 1).query, Settings())
+    engine = BatchDriver(teddies._job(1, 1).query, Settings())
 
     def side(name: str, rows: int) -> Callable[[], Turns]:
         def turns() -> Turns:
@@ -103,7 +103,7 @@ def test_a_burdened_router_counts_at_every_decision() -> None:
     job = teddies._job(1, 100)
     routers: list[teddies.Busy] = []
 
-    def burden(engine: BatchEngine) -> None:
+    def burden(engine: BatchDriver) -> None:
         teddies._burden(5, engine)
         routers.append(engine.slot.executor.eddy._router)
 

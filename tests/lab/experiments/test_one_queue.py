@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.batch import BatchEngine
 from eddyline.routing.eddy import Eddy
 from eddyline.routing.packet import Packet
 from eddyline.routing.routing_arrays import Traffic
 from eddyline.settings import Settings
+from lab.batch_driver import BatchDriver
 from lab.bench.streams import query_over, streams
 from lab.experiments.one_queue import OneQueueEddy, one_queue
 from lab.experiments.teddies import _steps
@@ -23,7 +23,7 @@ SELECT = (
 )
 
 
-def _results(engine: BatchEngine) -> Sequence[dict[str, float]]:
+def _results(engine: BatchDriver) -> Sequence[dict[str, float]]:
     found: list[pa.RecordBatch] = []
     for at in range(0, 120, 40):
         found += engine.batch([(name, batch.slice(at, 40)) for name, batch in DATA.items()]).results
@@ -35,7 +35,7 @@ def _results(engine: BatchEngine) -> Sequence[dict[str, float]]:
 def test_the_results_are_those_of_meta_queues(input_batch: int) -> None:
     settings = Settings(router="random", packet=1, input_batch=input_batch, reroute_every=1, plan="mjoin", check=True)
     query = query_over(DATA, SELECT)
-    one, many = BatchEngine(query, settings), BatchEngine(query, settings)
+    one, many = BatchDriver(query, settings), BatchDriver(query, settings)
     one_queue(one)
     rows = _results(many)
     assert len(rows) > 100
@@ -49,7 +49,7 @@ def test_the_results_are_those_of_meta_queues(input_batch: int) -> None:
 def test_a_row_is_built_at_its_first_probe(at_first_probe: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """With meta-queues rows of an input batch are built together, so that some are there before they are the newest."""
     settings = Settings(router="random", packet=1, input_batch=256, reroute_every=1, plan="mjoin")
-    engine = BatchEngine(query_over(DATA, SELECT), settings)
+    engine = BatchDriver(query_over(DATA, SELECT), settings)
     if at_first_probe:
         one_queue(engine)
     newer: list[int] = []

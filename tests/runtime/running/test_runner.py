@@ -198,7 +198,7 @@ def test_limits_of_the_machine_are_no_bugs(
     def fail(*args: object, **named: object) -> None:
         raise error
 
-    monkeypatch.setattr("eddyline.engine.batch.BatchEngine.batch", fail)
+    monkeypatch.setattr("eddyline.protocol.in_process.InProcess.run", fail)
     with pytest.raises(JobError, match=f"^{answer}") as told:
         _run(table("k", (1, 1)))
     assert "\n" not in str(told.value)
@@ -214,7 +214,7 @@ def test_state_without_an_end_is_in_the_summary(run_script: Run) -> None:
 
 
 def test_a_bug_is_called_a_bug(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eddyline.engine.batch.BatchEngine.batch", lambda *args, **named: 1 // 0)
+    monkeypatch.setattr("eddyline.protocol.in_process.InProcess.run", lambda *args, **named: 1 // 0)
     with pytest.raises(InternalError, match="ZeroDivisionError"):
         _run(table("k", (1, 1)))
 

@@ -24,7 +24,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from eddyline.cql.script import parse
-from eddyline.engine.batch import BatchEngine
 from eddyline.errors import CorruptFile, JobError
 from eddyline.optimizer.pressure import Pressure
 from eddyline.protocol.checkpoint import Checkpoint
@@ -577,16 +576,14 @@ def test_how_many_rows_wait_in_files(write: Any) -> None:
 @pytest.mark.parametrize("checkpoint", [False, True])
 def test_engines_learn_how_many_rows_wait(checkpoint: bool, write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pressures: list[Pressure] = []
-    where: Any = Coordinator if checkpoint else BatchEngine
-    name = "begin" if checkpoint else "batch"
-    original = getattr(where, name)
+    original = Coordinator.begin
 
     def spy(*args: Any, **named: Any) -> Any:
         told = [value for value in (*args, *named.values()) if isinstance(value, Pressure)]
         pressures.extend(told if "load" not in args and "end" not in args else ())
         return original(*args, **named)
 
-    monkeypatch.setattr(where, name, spy)
+    monkeypatch.setattr(Coordinator, "begin", spy)
     for number in range(4):
         write(f"{number}.json", *[10 + number] * 100)
     Job(SCRIPT.format("json", ""), checkpoint, batch_rows=100, slots=2).run()

@@ -13,56 +13,30 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from eddyline.balance.decided import ended_tracks
-from eddyline.balance.forced import spill_mode
 from eddyline.balance.slot_map import SlotMap
-from eddyline.counts import Counts
 from eddyline.cql.script import parse
-from eddyline.engine.watermarks import Silence
 from eddyline.errors import JobError, SettingError
 from eddyline.plan.judges import Preferences
-from eddyline.plan.spill_axis import spill_axis
-from eddyline.protocol.adapted import stays
-from eddyline.protocol.balancer import Balancer
-from eddyline.protocol.batch_decision import BatchDecision
 from eddyline.protocol.checkpoint import Checkpoint
 from eddyline.protocol.commit import Commit
-from eddyline.protocol.coordinator import Coordinator, no_moves
+from eddyline.protocol.coordinator import Coordinator
 from eddyline.protocol.home import Home
+from eddyline.protocol.in_process import InProcess
 from eddyline.protocol.outlet import RESULTS, Outlet
-from eddyline.protocol.record import Record
-from eddyline.protocol.resizer import Cores, Resizer
-from eddyline.protocol.spiller import Spiller
-from eddyline.protocol.ways import ways_of
-from eddyline.routing.decisions import Decision
-from eddyline.runtime.reporting.account import Account
+from eddyline.protocol.resizer import Cores
 from eddyline.runtime.running.check import about
 from eddyline.runtime.running.deliveries import Deliveries
-from eddyline.runtime.running.engine import check_memory
 from eddyline.runtime.running.job import Job
-from eddyline.runtime.running.least_memory import fitting
+from eddyline.runtime.running.job_driver import JobDriver
 from eddyline.runtime.running.modules import is_path, texts
 from eddyline.runtime.running.schemas import schema_text
 from eddyline.runtime.running.spec import AnySink, Spec, home_of
 from eddyline.runtime.sinks.batches import BatchFiles, HandOver
 from eddyline.runtime.sinks.folder import JOB_DIGITS
 from eddyline.runtime.sinks.sink import Sink, TakesBatches, TakesFiles
-from eddyline.setting_kinds import size_text
 from eddyline.settings import Settings
 from eddyline.state.log.store import Store
 from eddyline.state.own_folder import CHECKPOINT, OwnFolder, host_memory, own_name, sweep
-
-WIDE = 4096
-"""The bytes that a row is taken to have in a slot before the first batch has told."""
-
-WARM = 0.1
-"""If less than this share of the groups is in memory, a batch does not tell how much memory a row takes."""
-
-IN_STATE = 4
-"""The bytes that a row is taken to have in a slot then, for each byte in the log or in a parcel."""
-
-ENOUGH = 10_000
-"""A batch with fewer rows is never refused: in a small batch a row takes more memory than in a large one."""
 
 FINISHED = "the job of this checkpoint is finished: its streams have ended and its results are complete"
 
@@ -81,10 +55,11 @@ class CheckpointedJob:
         modules: Sequence[str] = (),
         anywhere: bool = False,
         cores: Cores | None = None,
+        in_process: bool = False,
     ) -> None:
-        """`arenas` and `anywhere` are as in `Spec`. If it is known how many `cores` there are, the number of slots
-        follows it, where groups can move."""
-        self._job, self._memory, self._fixed_rows = job, settings.memory, settings.batch_rows is not None
+        """`arenas` and `anywhere` are as in `Spec`, `cores` as in `JobDriver`. `in_process`: all splits and slots are
+        in this process."""
+        self._job = job
         self._folder = os.path.abspath(settings.spill_dir or tempfile.gettempdir())
         root = checkpoint or own_name(self._folder, CHECKPOINT)
         self._temporary = None if checkpoint else OwnFolder(root)
@@ -115,28 +90,9 @@ class CheckpointedJob:
         if self.home.slots != slots:  # an earlier run in this process ended with another number
             self.home.place(SlotMap(slots, settings.groups))
         self._deliveries = self._delivered()
-        self.coordinator: Coordinator | None = None
-        self.account = Account(self.home)
-        self._spiller = Spiller(self.home.query, self.home.settings) if self.home.spills else None
-        self._balancer: Balancer | None = None
-        if self.home.even_map is not None:
-            memory, copies, mode = self.home.settings.memory, self.home.copies, spill_mode(settings.spill)
-            force = None if self._spiller is None else self._spiller.force
-            aliases = [source.alias for source in query.sources]
-            self._balancer = Balancer(
-                memory, mode=mode, force=force, copies=copies, ways=ways_of(self.home), aliases=aliases
-            )
-        axis = spill_axis(self.home.plan, settings.groups)
-        self._groups = 1 if axis is None else axis.count
-        self.most_rows = None if self._spiller is None else self._fitting(1, WIDE / slots)
-        """About how many rows a batch may have so that they fit in memory; None: any number."""
-        self._resizer = None if cores is None or self._balancer is None else Resizer(cores, self._balancer)
-        self._guessed = True
-        """Whether no batch has told that yet."""
-        self._added = 0
-        """Bytes of the rows of the last batch in the slot that has most of them, if they were enough."""
-        self._largest = 0
-        """Bytes of the largest slot in the last batch; where groups can leave memory, of those that cannot."""
+        self.here = InProcess(self.home) if in_process else None
+        """Takes the batches, if all splits and slots are in this process."""
+        self.driver = JobDriver(self.home, settings, cores, self.here)
 
     def start(self, follow: bool = False) -> Coordinator:
         """Begin, or continue from the newest commit, and lock the checkpoint until `close`. Removes what killed jobs of
@@ -168,15 +124,11 @@ class CheckpointedJob:
         if last is not None:
             self._check_owed(last)
         self._deliveries.check(last)
-        home, published = self.home, _Published(self.sinks, self._deliveries.outlets)
-        self._silence = silence = Silence(home.streams, home.settings.idle_timeout)
-        deciders = self._spiller or no_moves, self._resizer or self._balancer or stays
-        more = silence, *deciders, self._deliveries
-        self.coordinator = Coordinator(self.checkpoint, home, published, *more)
-        self.account.begin(self.commit)
+        published = _Published(self.sinks, self._deliveries.outlets)
+        coordinator = self.driver.begin(self.checkpoint, published, self._deliveries)
         if self.commit.finished:
             self.end()  # an earlier run may have failed before this step
-        return self.coordinator
+        return coordinator
 
     def _check_owed(self, last: Commit) -> None:
         """SettingError if rows of the newest commit wait for a sink, and now another kind of sink is in its place: the
@@ -202,65 +154,12 @@ class CheckpointedJob:
     @property
     def commit(self) -> Commit:
         """The newest commit."""
-        if self.coordinator is not None:
-            return self.coordinator.commit
-        return Commit(-1, None, self.home.watermarks().reached)
+        return self.driver.commit
 
     @property
     def unclean(self) -> int:
         """The number of groups that may miss results, because rows are on disk."""
         return len(self.commit.ledger.generations.clean)
-
-    def finish(self, decision: BatchDecision, records: Sequence[Record]) -> Counts:
-        """Publish and commit a batch in which every slot took its turn. Returns its counts."""
-        assert self.coordinator is not None
-        counts = self.coordinator.finish(decision, records)
-        self.account.add(self.commit, counts, records)
-        self.account.decide(self._silence.decisions())
-        if self._balancer is not None:
-            self.account.decide([*self._ended_tracks(), *self._balancer.decisions()])
-        if self._resizer is not None:
-            self.account.decide(self._resizer.decisions())
-        if self._spiller is None:
-            self._largest = max(record.held.bytes for record in records)
-            if self._memory is not None and counts.rows_used >= ENOUGH:
-                self.most_rows = self._fitting(counts.rows_used, IN_STATE * max(record.bytes_in for record in records))
-        else:
-            self._largest = max(record.spillable.stays for record in records)
-            self.account.decide(self._spiller.decisions())
-            added = max(record.spillable.added for record in records)
-            if added > 0 and counts.rows_used > 0:
-                self._added = added if counts.rows_used >= ENOUGH else 0
-            self._size_batches(decision, counts.rows_used, added)
-        return counts
-
-    def _ended_tracks(self) -> list[Decision]:
-        before, after = self.commit.slot_map, self.commit.next_map
-        return [] if before is None or after is None else ended_tracks(before, after)
-
-    def _size_batches(self, decision: BatchDecision, rows: int, added: int) -> None:
-        """Decide how many rows a batch may have, after one of this many rows that took so many bytes in a slot. Rows of
-        cold groups are not stored, but a batch should fit as if they were: their groups come back."""
-        warm = 1 - len(decision.ledger.generations.cold) / self._groups
-        if rows > 0 and added > 0 and warm >= WARM:
-            self.most_rows, self._guessed = self._fitting(rows, added / warm), False
-        elif self._guessed and self.commit.log:
-            size = IN_STATE * sum(file.bytes for file in self.commit.log) / self.home.slots
-            self.most_rows = self._fitting(sum(file.rows for file in self.commit.log), size)
-
-    def _fitting(self, rows: int, size: float) -> int:
-        assert self._memory is not None
-        return fitting(rows, size, self._memory)
-
-    def check_memory(self) -> None:
-        """Raises JobError if the largest slot takes more than the setting `memory`; where groups can leave memory, if
-        the rest of the slot does, or the rows of one batch."""
-        if self._fixed_rows and self._memory is not None and self._added > self._memory:
-            raise JobError(
-                f"the rows of a batch take {size_text(self._added)} in a slot, more than"
-                f" memory={size_text(self._memory)}; set a larger memory, or batch_rows to at most {self.most_rows}"
-            )
-        check_memory(self._memory, self._largest, self.commit.counts.rows_in, of_slot=True, stays=self.home.stays)
 
     def end(self) -> None:
         """Close the sinks: the streams have ended and everything is flushed."""
@@ -287,7 +186,7 @@ class CheckpointedJob:
     def close(self) -> None:
         """End the run: unlock the checkpoint, and remove a temporary one."""
         self.home.close()
-        if self.coordinator is not None:  # otherwise another run may have the checkpoint, and stage files
+        if self.driver.coordinator is not None:  # otherwise another run may have the checkpoint, and stage files
             for sink in self.sinks.values():
                 if isinstance(sink, BatchFiles):
                     sink.pause()
@@ -296,7 +195,7 @@ class CheckpointedJob:
             for sink in self.sinks.values():
                 sink.abandon()
             self._temporary.remove()
-            self.account.end()
+            self.driver.account.end()
         for sink in self.sinks.values():
             if isinstance(sink, BatchFiles):
                 sink.release()

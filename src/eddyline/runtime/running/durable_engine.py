@@ -1,4 +1,7 @@
-"""The engine of a local job with a checkpoint: the batch protocol, with its driver, splits and slots in one process.
+"""The engine of a local job: the batch protocol, with its driver, splits and slots in one process.
+
+Without a checkpoint nothing is kept (unkept_job.py), unless rows can leave memory: then they are in the log of a
+temporary one. With a checkpoint the job continues from its newest commit, and each commit has offsets.
 
 The offset of a stream is a place in the list of its files that were read (runtime/sources/register.py), and the number
 of rows of that file that were read. Of a source with offsets of its own it is such an offset: batches end where ranges
@@ -13,23 +16,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from eddyline.engine.online import RunningEstimate
+from eddyline.engine.online import RunningEstimate, running_estimates
 from eddyline.engine.standing import Standing
-from eddyline.errors import SettingError
+from eddyline.errors import InternalError, SettingError
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure
 from eddyline.protocol.batch_decision import BatchKind
-from eddyline.protocol.packing import Packed, Packer
-from eddyline.protocol.parcel import Parcel
-from eddyline.protocol.turn import Turn, put_together, take_turn
+from eddyline.protocol.in_process import InProcess
 from eddyline.routing.report import Report
 from eddyline.runtime.running.checkpointed_job import CheckpointedJob
 from eddyline.runtime.running.engine import Pulse, Read, WatchSweep
 from eddyline.runtime.running.feed import Offset
 from eddyline.runtime.running.job import Job
 from eddyline.runtime.running.reading import StreamReader
+from eddyline.runtime.running.unkept_job import UnkeptJob
 from eddyline.runtime.sinks.file_sink import FileSink
 from eddyline.settings import Settings
 from eddyline.state.arena import placed
@@ -37,49 +38,63 @@ from eddyline.state.own_folder import ARENAS, OwnFolder, own_name
 
 
 class DurableEngine:
-    """Runs batches from the newest commit of a checkpoint on, and commits each."""
+    """Runs batches, from the newest commit on if there is a checkpoint, and commits each."""
 
-    def __init__(self, job: Job, settings: Settings, checkpoint: str | None) -> None:
+    def __init__(self, job: Job, settings: Settings, checkpoint: str | None, spills: bool = False) -> None:
+        """`spills`: rows can leave memory."""
         arenas = None
         if checkpoint is not None and settings.arena_dir is not None:
             arenas = os.path.abspath(own_name(placed(settings.arena_dir), ARENAS))
         self._arenas = OwnFolder(arenas) if arenas is not None else None
-        self._job = CheckpointedJob(job, settings, settings.slots or 1, checkpoint, arenas)
-        self._sinks = [sink for sink in job.sinks if not isinstance(sink, FileSink)]
-        """Sinks to which rows are written. Files are published with each commit (runtime/sinks/batches.py), not
-        here."""
+        self._kept: CheckpointedJob | None = None
+        if checkpoint is not None or spills:
+            self._kept = CheckpointedJob(job, settings, settings.slots or 1, checkpoint, arenas, in_process=True)
+        self._job = self._kept or UnkeptJob(job, settings)
+        self._here = InProcess(self._job.home) if self._job.here is None else self._job.here
+        self._driver = self._job.driver
+        self._sinks = [sink for sink in job.sinks if self._kept is None or not isinstance(sink, FileSink)]
+        """Sinks to which rows are written. With a checkpoint, files are published with each commit
+        (runtime/sinks/batches.py), not here."""
+        self._has_tables = any(i.time is None for i in job.inputs)
+        self._estimates, self._totals = settings.estimates == "on", dict[str, int]()
         self._readers: Sequence[StreamReader] = ()
-        self._pulse: Pulse = lambda share: None
 
     def open(self, readers: Sequence[StreamReader]) -> bool:
         """Starts the readers at the newest commit. Raises SettingError for a source or a checkpoint that only Spark can
-        use, JobError for new rows of a stream that has ended."""
+        use, JobError for new rows of a stream that has ended. For estimates, counts the rows of the streams that can be
+        counted."""
         self._readers = readers
+        if self._estimates:
+            counted = {reader.stream.name: reader.feed.count() for reader in readers}
+            self._totals = {name: rows for name, rows in counted.items() if rows is not None}
         for sink in self._sinks:
             sink.open()
         self._coordinator = self._job.start()
         if self._arenas is not None:
             self._arenas.hold()
-        commit = self._job.commit
+        return self._kept is None or self._resume(self._kept, readers)
+
+    def _resume(self, job: CheckpointedJob, readers: Sequence[StreamReader]) -> bool:
+        commit = job.commit
         at = self._offsets if commit.offsets is None else commit.offsets
         if not isinstance(at, dict) or at.keys() != self._offsets.keys():
-            raise SettingError(f"the checkpoint {self._job.root} belongs to a job on Spark: continue it there")
+            raise SettingError(f"the checkpoint {job.root} belongs to a job on Spark: continue it there")
         for reader in readers:
             name = reader.stream.name
             offset = at[name] if isinstance(at[name], Mapping) else tuple(at[name])
-            reader.start_at(offset, self._job.checkpoint.files)
+            reader.start_at(offset, job.checkpoint.files)
             if (commit.finished or name in commit.watermarks.ended) and reader.feed.more():
-                raise self._job.refused(name)
+                raise job.refused(name)
         return not commit.finished
 
     def load(self, tables: Iterable[Read]) -> None:
         """Takes all rows of all tables in one batch, unless an earlier run did."""
-        if self._job.commit.batch < 0:
+        if self._driver.commit.batch < 0 and (self._kept is not None or self._has_tables):
             self._batch("load", tables)
 
     def watch(self, pulse: Pulse) -> None:
         """During batches, `pulse` gets the share of their rows that are taken in."""
-        self._pulse = pulse
+        self._here.pulse = pulse
 
     def batch(
         self, rows: Sequence[Read], ended: Collection[str], unread: Collection[str], pressure: Pressure = NO_PRESSURE
@@ -122,22 +137,22 @@ class DurableEngine:
 
     def check_memory(self) -> None:
         """Raises JobError if the state of a slot takes more than the setting `memory`."""
-        self._job.check_memory()
+        self._driver.check_memory()
 
     @property
     def waits(self) -> bool:
         """Whether rows wait for the answer of a table."""
-        return self._job.commit.waits
+        return self._driver.commit.waits
 
     @property
     def most_rows(self) -> int | None:
         """About how many rows a batch may have so that they fit in memory; None: any number."""
-        return self._job.most_rows
+        return self._driver.most_rows
 
     def close(self) -> None:
         """Closes the sinks and unlocks the checkpoint. The results of a run without one are final, also if it was
         stopped."""
-        if self._job.temporary and not self._job.commit.finished:
+        if self._job.temporary and not self._driver.commit.finished:
             self._job.end()
         for sink in self._sinks:
             sink.close()
@@ -157,24 +172,26 @@ class DurableEngine:
     @property
     def standing(self) -> Standing:
         """The counts and the state of the job after its newest commit."""
-        return self._job.account.standing
+        return self._driver.account.standing
 
     @property
     def decisions(self) -> dict[str, int]:
         """Decisions taken so far in this run, by kind."""
-        return self._job.account.decisions
+        return self._driver.account.decisions
 
     def estimates(self, groups: int | None = None) -> tuple[RunningEstimate, ...]:
-        """No estimates: only the engine without a checkpoint has them."""
-        return ()
+        """Estimates of the aggregates of open groups, at most of so many."""
+        if not self._estimates:
+            return ()
+        return running_estimates(self._job.home.query, self._here.moment, self._totals, groups)
 
     def report(self, seconds: float) -> Report:
         """The work of the eddies of all slots so far in this run."""
-        return self._job.account.report(seconds)
+        return self._driver.account.report(seconds)
 
     def explain(self) -> str:
         """The plan, and the measurements on it so far in this run."""
-        return self._job.account.explain()
+        return self._driver.account.explain()
 
     @property
     def _offsets(self) -> dict[str, Offset]:
@@ -190,33 +207,18 @@ class DurableEngine:
         sweep: bool = False,
         pressure: Pressure = NO_PRESSURE,
     ) -> None:
-        home, offsets = self._job.home, self._offsets
-        for reader in self._readers:
-            reader.feed.save()
-        number, told = self._job.commit.batch + 1, (sorted(ended), unread, sweep, pressure)
+        offsets: dict[str, Offset] | None = None
+        if self._kept is not None:
+            offsets = self._offsets
+            for reader in self._readers:
+                reader.feed.save()
+        number, told = self._driver.commit.batch + 1, (sorted(ended), unread, sweep, pressure)
         decision = self._coordinator.begin(number, kind, offsets, *told)
-        assert decision is not None
-        packer = Packer(home, decision, 0)
-        parcels: dict[int, list[Parcel]] = {slot: [] for slot in range(decision.slots)}
-
-        def packed() -> Iterator[Packed]:
-            for read in rows:
-                yield from (packer.rows if read.readable else packer.dead)(read.name, read.rows)
-            yield from packer.finish()
-
-        for slot, parcel in packed():
-            parcels[slot].append(parcel)
-        attempt = uuid.uuid4().hex[:8]
-        turns = list[Turn]()
-
-        def pulse(share: float) -> None:
-            self._pulse((len(turns) + share) / len(parcels))
-
-        home.pulse = None if kind != "rows" or sweep else pulse
-        for slot, mine in parcels.items():
-            turns.append(take_turn(home, decision, slot, attempt, mine))
-        records = [turn.record for turn in turns]
-        if home.partial:
-            cells = [batch for turn in turns for batch in turn.partial]
-            records.append(put_together(home, decision, attempt, cells))
-        self._job.finish(decision, records)
+        if decision is None:
+            raise InternalError(f"batch {number} is committed already")
+        pulse = self._here.pulse
+        if sweep:
+            self._here.pulse = None
+        records = self._here.run(decision, ((read.name, read.rows, read.readable) for read in rows))
+        self._here.pulse = pulse
+        self._driver.finish(decision, records)

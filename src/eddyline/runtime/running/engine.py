@@ -1,7 +1,6 @@
 """The interface between the reading loop (runner.py) and an engine.
 
-There are two engines. in_memory_engine.py loses its state with the process; durable_engine.py continues from the newest
-commit of a checkpoint.
+There is one engine, durable_engine.py. Tests put others in its place.
 """
 
 from __future__ import annotations

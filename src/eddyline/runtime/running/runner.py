@@ -195,16 +195,12 @@ class LocalRunner:
 
 
 def _engine(job: Job, settings: Settings, checkpoint: str | None) -> Engine:
-    """Make the engine. Each kind is imported only when it is needed, so that a short job starts quickly."""
+    """Make the engine. It is imported only when it is needed, so that mistakes are told quickly."""
     spills = _spills(job, settings)
     check_estimates(settings, checkpoint is not None, spills)
-    if checkpoint is None and not spills:
-        from eddyline.runtime.running.in_memory_engine import InMemoryEngine
-
-        return InMemoryEngine(job, settings)
     from eddyline.runtime.running.durable_engine import DurableEngine
 
-    return DurableEngine(job, settings, checkpoint)
+    return DurableEngine(job, settings, checkpoint, spills)
 
 
 def _spills(job: Job, settings: Settings) -> bool:

@@ -134,7 +134,7 @@ class Spec:
             if outlet not in sinks:
                 return []
             if outlet.kind == "dead":
-                batches = [_dead(self.schema(outlet.stream), batch) for batch in batches]
+                batches = [as_dead_rows(self.schema(outlet.stream), batch) for batch in batches]
             return sinks[outlet].stage(name, batches)
 
         checkpoint, settings = checkpoint_at(self.checkpoint), Settings(**self.settings)
@@ -162,7 +162,7 @@ def _home_of(text: str, functions: tuple[Udf, ...]) -> tuple[Spec, Home]:
     return spec, spec.home(query, spec.sinks(query))
 
 
-def _dead(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+def as_dead_rows(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Dead rows in the form of their sink. Rows that the split found dead have the columns of the stream and a
     reason."""
     if batch.schema.names[-1] != REASON:
