@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
 from eddyline.counts import Counts
-from eddyline.engine.answers import Failure
-from eddyline.engine.lookups import Lookups
-from eddyline.engine.online import RunningEstimate, running_estimates
+from eddyline.engine.groups.online import RunningEstimate, running_estimates
+from eddyline.engine.lookups.answers import Failure
+from eddyline.engine.lookups.look_up import Lookups
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.engine.slot import Slot

@@ -24,7 +24,7 @@ from eddyline.bound.bind import bind
 from eddyline.bound.model import AccessMethod, BoundQuery
 from eddyline.bound.types import sql_type
 from eddyline.cql.script import parse
-from eddyline.engine.lookups import Answer, AnswersKept, Lookups, Request
+from eddyline.engine.lookups.look_up import Answer, AnswersKept, Lookups, Request
 from eddyline.errors import InternalError
 from eddyline.optimizer.pressure import Pressure
 from eddyline.settings import Settings
@@ -66,7 +66,7 @@ def stream_of(keys: Sequence[int] | NDArray[np.int64]) -> pa.RecordBatch:
 
 
 class InMemory:
-    """Answers requests for keys 0, 1, ... from a table in their order (engine/lookups.py: Lookups)."""
+    """Answers requests for keys 0, 1, ... from a table in their order (engine/lookups/look_up.py: Lookups)."""
 
     def __init__(self, table: pa.RecordBatch) -> None:
         self._table = table

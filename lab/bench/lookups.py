@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from eddyline.engine.lookups import Request
+from eddyline.engine.lookups.look_up import Request
 from eddyline.errors import InternalError, SettingError
 from lab.bench import Result, lookup_joins
 from lab.bench.rounds import race, ratio

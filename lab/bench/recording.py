@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 
-from eddyline.engine.online import RunningEstimate
+from eddyline.engine.groups.online import RunningEstimate
 from eddyline.engine.standing import Standing
 from eddyline.errors import InternalError
 from eddyline.routing.report import Report

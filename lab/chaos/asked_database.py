@@ -17,7 +17,7 @@ from pathlib import Path
 import psycopg
 import pyarrow as pa
 
-from eddyline.engine.logged_answers import came_at, keys_section
+from eddyline.engine.lookups.logged_answers import came_at, keys_section
 from eddyline.errors import JobError
 from eddyline.protocol.home import checkpoint_at
 from lab.servers.postgres import PostgresServer, postgres_server

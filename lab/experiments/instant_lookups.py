@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from eddyline.engine.lookups import Answer, AnswersKept, Request
+from eddyline.engine.lookups.look_up import Answer, AnswersKept, Request
 
 
 class InstantLookups:

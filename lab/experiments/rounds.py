@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.lookups import Lookups
+from eddyline.engine.lookups.look_up import Lookups
 from eddyline.errors import InternalError
 from eddyline.settings import Settings
 from lab.batch_driver import BatchDriver

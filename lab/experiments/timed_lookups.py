@@ -15,7 +15,7 @@ from heapq import heappop, heappush, heapreplace
 import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.lookups import Answer, AnswersKept, Request
+from eddyline.engine.lookups.look_up import Answer, AnswersKept, Request
 from eddyline.state.key_values import KeyValues, values
 
 PAGE = 10

@@ -26,8 +26,8 @@ import pyarrow as pa
 from eddyline.bound.bind import bind
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import Script, parse
-from eddyline.engine.answers import Failure
-from eddyline.engine.lookups import Lookups
+from eddyline.engine.lookups.answers import Failure
+from eddyline.engine.lookups.look_up import Lookups
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.tuning import Tuning
 from eddyline.errors import InternalError

@@ -10,7 +10,7 @@ from random import Random
 import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.lookups import Answer, AnswersKept, Request
+from eddyline.engine.lookups.look_up import Answer, AnswersKept, Request
 from eddyline.state.key_values import values
 
 

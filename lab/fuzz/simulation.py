@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from eddyline import faults
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.lookups import Lookups
+from eddyline.engine.lookups.look_up import Lookups
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
 from eddyline.engine.tuning import DEFAULT, Tuning

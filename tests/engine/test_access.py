@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.access import AccessModules
-from eddyline.engine.lookups import AnswersKept
+from eddyline.engine.lookups.look_up import AnswersKept
+from eddyline.engine.lookups.modules import AccessModules
 from eddyline.errors import InternalError, SettingError
 from eddyline.settings import Settings
 from tests.support.asked import AskedJob

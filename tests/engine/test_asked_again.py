@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eddyline.engine.asked_again import AskedAgain
+from eddyline.engine.lookups.retry_marks import AskedAgain
 from eddyline.routing.packet import Packet
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eddyline.engine.asked_keys import AskedKeys
+from eddyline.engine.lookups.pending_keys import AskedKeys
 from eddyline.state.key_values import values
 from tests.support.properties import examples
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.bound.model import AccessMethod
-from eddyline.engine.competing import MethodPace
+from eddyline.engine.lookups.method_chooser import MethodPace
 from eddyline.engine.tuning import DEFAULT
 from eddyline.settings import Settings
 from lab.batch_driver import BatchDriver

@@ -20,7 +20,7 @@ from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import WINDOW_END, Aggregate, Call, Expr, Literal, SourceColumn
 from eddyline.bound.model import BoundQuery, BoundSource, BoundStream, GroupBy, Output
 from eddyline.bound.slide import Slide
-from eddyline.engine.group_by import Grouping
+from eddyline.engine.groups.group_by import Grouping
 from eddyline.engine.tuning import ENGINE, EngineTuning
 
 NEVER_ENDS = 2**63 - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eddyline.engine.hybrid import Hybrid, HybridTurn
+from eddyline.engine.lookups.hybrid import Hybrid, HybridTurn
 from eddyline.engine.tuning import ENGINE
 from lab.experiments.timed_lookups import Clock
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eddyline.engine.intake import event_times
-from eddyline.engine.logged_places import CountedSpan, LoggedPlaces
+from eddyline.engine.sweep.logged_places import CountedSpan, LoggedPlaces
 from tests.support.jobs import Row, batch_of, bound, schema
 from tests.support.properties import examples
 

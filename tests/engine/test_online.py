@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.clusters import CLUSTERS, of_pieces, refusal
-from eddyline.engine.online import RunningEstimate
+from eddyline.engine.groups.clusters import CLUSTERS, of_pieces, refusal
+from eddyline.engine.groups.online import RunningEstimate
 from eddyline.errors import SettingError
 from eddyline.settings import Settings
 from lab.batch_driver import BatchDriver

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.engine.group_by import Grouping
-from eddyline.engine.panes import Panes
-from eddyline.engine.panes_arrow import as_batches, as_rows, from_batches, from_rows
+from eddyline.engine.groups.group_by import Grouping
+from eddyline.engine.groups.panes import Panes
+from eddyline.engine.groups.panes_arrow import as_batches, as_rows, from_batches, from_rows
 from tests.support.jobs import Job
 
 S = "[RANGE 8 MICROSECONDS SLIDE 4 MICROSECONDS]"

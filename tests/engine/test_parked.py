@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.parked import Parked
+from eddyline.engine.sweep.spill_file import Parked
 from eddyline.errors import JobError
 
 

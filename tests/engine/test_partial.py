@@ -12,8 +12,8 @@ import pytest
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import SourceColumn
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.group_by import Grouping
-from eddyline.engine.partial import combine
+from eddyline.engine.groups.group_by import Grouping
+from eddyline.engine.groups.partial import combine
 from tests.support.jobs import Row, bound, tuples
 
 AGGREGATES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.lookups import Request
+from eddyline.engine.lookups.look_up import Request
 from eddyline.settings import Settings
 from lab.batch_driver import BatchDriver
 from tests.support.asked import AskedJob

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.clean_up import CleanUp
-from eddyline.engine.logged_rows import LoggedRows, together
 from eddyline.engine.slot import Slot
-from eddyline.engine.sweep import Sweep
+from eddyline.engine.sweep.clean_up import CleanUp
+from eddyline.engine.sweep.logged_rows import LoggedRows, together
+from eddyline.engine.sweep.sweep import Sweep
 from eddyline.engine.tuning import DEFAULT
 from eddyline.settings import Settings
 from eddyline.spill.generations import Generations

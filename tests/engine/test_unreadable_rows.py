@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from eddyline.engine.answers import UnreadableRows
-from eddyline.engine.known_table import KnownTable
-from eddyline.engine.lookups import DeadRows
+from eddyline.engine.lookups.answers import UnreadableRows
+from eddyline.engine.lookups.look_up import DeadRows
+from eddyline.engine.lookups.table import KnownTable
 
 
 def dead(*keys: int) -> DeadRows:

@@ -12,8 +12,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.logged_answers import keys_section
-from eddyline.engine.lookups import AnswersKept
+from eddyline.engine.lookups.logged_answers import keys_section
+from eddyline.engine.lookups.look_up import AnswersKept
 from eddyline.engine.tuning import DEFAULT
 from eddyline.errors import SettingError
 from eddyline.protocol.home import checkpoint_at

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from eddyline.cql.declaration import Declaration
 from eddyline.cql.places import Place
-from eddyline.engine.lookups import Answer, Request
+from eddyline.engine.lookups.look_up import Answer, Request
 from eddyline.runtime.access.asking import Asking
 from eddyline.runtime.access.client import AccessClient
 from eddyline.runtime.access.tables import AccessTable, open_table

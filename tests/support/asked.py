@@ -7,8 +7,8 @@ from dataclasses import replace
 from random import Random
 
 from eddyline.bound.model import AccessMethod, BoundQuery
-from eddyline.engine.answers import Failure
-from eddyline.engine.lookups import Answer, AnswersKept, Request
+from eddyline.engine.lookups.answers import Failure
+from eddyline.engine.lookups.look_up import Answer, AnswersKept, Request
 from eddyline.settings import Settings
 from lab.batch_driver import BatchDriver
 from lab.fuzz.simulated_lookups import SimulatedLookups

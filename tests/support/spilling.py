@@ -11,11 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.engine.intake import event_times
-from eddyline.engine.logged_places import CountedSpan, LoggedPlaces
-from eddyline.engine.logged_rows import LoggedRows
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import groups_along
-from eddyline.engine.sweep import Sweep
+from eddyline.engine.sweep.logged_places import CountedSpan, LoggedPlaces
+from eddyline.engine.sweep.logged_rows import LoggedRows
+from eddyline.engine.sweep.sweep import Sweep
 from eddyline.engine.watermarks import Advanced, Watermarks
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.partition_groups import key_groups

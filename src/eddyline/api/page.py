@@ -14,7 +14,7 @@ import eddyline as el
 from eddyline import errors
 from eddyline.api.query import Query
 from eddyline.api.run import Run
-from eddyline.engine.online import RunningEstimate
+from eddyline.engine.groups.online import RunningEstimate
 from eddyline.runtime.reporting.summary import Progress, Summary
 
 _HEAD = """# Python API

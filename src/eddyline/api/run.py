@@ -19,7 +19,7 @@ from eddyline.api.inside import Inside
 from eddyline.api.plots import routes_over_time
 from eddyline.api.words import in_python
 from eddyline.dashboard.server import Dashboard
-from eddyline.engine.online import RunningEstimate
+from eddyline.engine.groups.online import RunningEstimate
 from eddyline.errors import EddylineError, SettingError, shown
 from eddyline.extras import install
 from eddyline.runtime.recording.feed import EventFeed

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eddyline.cli.progress import moment, on_disk
-from eddyline.engine.online import RunningEstimate
+from eddyline.engine.groups.online import RunningEstimate
 from eddyline.printable import printable
 from eddyline.routing.report import Report, decision_text, number, percent, short_step
 from eddyline.runtime.reporting.summary import Progress

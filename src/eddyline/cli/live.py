@@ -17,7 +17,7 @@ from eddyline.cli.display import Display
 from eddyline.cli.frame import Frame, Look, estimate_cells
 from eddyline.cli.progress import line
 from eddyline.cli.streams import note
-from eddyline.engine.online import RunningEstimate
+from eddyline.engine.groups.online import RunningEstimate
 from eddyline.routing.report import Report, decision_text
 from eddyline.runtime.recording.new_decisions import NewDecisions
 from eddyline.runtime.reporting.summary import Progress

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.bound.model import BoundQuery, WindowKind
-from eddyline.engine.access import AccessModules
 from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.input_batch import InputBatch
+from eddyline.engine.lookups.modules import AccessModules
 from eddyline.engine.plan_course import PlanCourse, Toward
 from eddyline.engine.plan_source import NewPlan
 from eddyline.engine.stems import Stems, make_stems

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from eddyline.engine.results import Results, Values
+from eddyline.engine.groups.results import Results, Values
 from eddyline.routing.packet import Packet, alike, in_parts, merged
 from eddyline.state.stem import SteM
 from eddyline.state.view import View

@@ -15,7 +15,7 @@ class ProgressSnapshot(Snapshot, frozen=True):
     first_error: str
 
 
-class Progress(Part):
+class SlotProgress(Part):
     """How far a slot has come: the query's watermark at the end of the last batch, and the errors of expressions."""
 
     name, snapshot = "progress", ProgressSnapshot

@@ -24,20 +24,20 @@ from numpy.typing import NDArray
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Expr
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.asked_again import AskedAgain
-from eddyline.engine.clusters import clusters_of
 from eddyline.engine.cpu_meter import CpuMeter
 from eddyline.engine.executor import Executor
 from eddyline.engine.finished_batch import FinishedBatch
 from eddyline.engine.gatherer import Gatherer
+from eddyline.engine.groups.clusters import clusters_of
+from eddyline.engine.groups.results import Results, results_of
 from eddyline.engine.input import Input
+from eddyline.engine.lookups.retry_marks import AskedAgain
 from eddyline.engine.parts import made
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import asked_plan, plan_source
 from eddyline.engine.preferred_rows import PreferredRows
-from eddyline.engine.progress import Progress
-from eddyline.engine.results import Results, results_of
+from eddyline.engine.progress import SlotProgress
 from eddyline.engine.split import Shipment
 from eddyline.engine.tuning import DEFAULT, Tuning
 from eddyline.engine.watermarks import Watermarks
@@ -97,7 +97,7 @@ class Slot:
         self._made = made(query, self.executor)
         self.accounts = next((part for part in self._made if isinstance(part, GroupAccounts)), None)
         """Those of the groups that can leave memory."""
-        self._progress = Progress(self.errors)
+        self._progress = SlotProgress(self.errors)
         gather = self.executor.gather if self.accounts is None else self._gather
         self._gatherer = Gatherer(gather, self.results, self.executor.stems, tuning.engine.result_rows)
         self.version = 0

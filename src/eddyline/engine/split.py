@@ -28,9 +28,9 @@ from eddyline.bound.evaluate import ErrorCount, evaluate, mask
 from eddyline.bound.expr import Expr, SourceColumn
 from eddyline.bound.model import BoundQuery, WindowKind
 from eddyline.bound.types import decode
+from eddyline.engine.groups.seen_rows import SeenStreams
 from eddyline.engine.intake import as_it_travels, classify, columns_for, event_times
 from eddyline.engine.key_sketch import KeySketch
-from eddyline.engine.seen_rows import SeenStreams
 from eddyline.plan.partition import Partitioning, Places
 from eddyline.plan.partition_groups import CODES, code_groups, key_groups, row_groups, rows_among, within_group
 from eddyline.plan.plan import Plan

@@ -6,7 +6,7 @@ hold by construction: a step never probes a source the span has, nor repeats a s
 exists only after its rows were built (BuildFirst); and which step is taken never changes the result, because every step
 applies each predicate that its span newly completes. SteMs of streams and of static tables have all rows that came, so
 no tuple is bounced back. A tuple that probes the SteM of a table that is asked also asks for the rows that are missing
-(ProbeCompletion), so it needs values for all columns of an index, unless the table is scanned (engine/access.py).
+(ProbeCompletion), so it needs values for all columns of an index, unless the table is scanned.
 
 A tuple is in one join operator of the tree: it probes the other children of that operator and nothing else, so no route
 bypasses a materialised span. When it has a row of every child, and has passed the selections of the operator, it is

@@ -9,8 +9,8 @@ from typing import Any
 from eddyline.balance.manager_state import ManagerState
 from eddyline.balance.slot_map import SlotMap
 from eddyline.counts import Counts
+from eddyline.engine.groups.seen_rows import SeenCounts
 from eddyline.engine.plan_course import PlanCourse
-from eddyline.engine.seen_rows import SeenCounts
 from eddyline.engine.watermarks import Advanced, Reached
 from eddyline.protocol.ledger import Ledger, Moves
 from eddyline.protocol.outlet import Staged, Written

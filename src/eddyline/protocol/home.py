@@ -19,11 +19,11 @@ import pyarrow as pa
 from eddyline.balance.slot_map import SlotMap
 from eddyline.balance.track import Track
 from eddyline.bound.model import BoundQuery, BoundStream
+from eddyline.engine.groups.seen_rows import SeenStreams
 from eddyline.engine.key_sketch import KeySketch
-from eddyline.engine.lookups import Lookups
+from eddyline.engine.lookups.look_up import Lookups
 from eddyline.engine.plan_source import MakePlanSource
 from eddyline.engine.planner import plan_source
-from eddyline.engine.seen_rows import SeenStreams
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import Split
 from eddyline.engine.tuning import DEFAULT, Tuning

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 
 from eddyline.engine.estimate import Estimate
-from eddyline.engine.online import Moment
+from eddyline.engine.groups.online import Moment
 from eddyline.engine.slot import Slot
 from eddyline.engine.standing import StateSize
 from eddyline.protocol.batch_decision import BatchDecision

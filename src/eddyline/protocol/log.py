@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from eddyline.bound.model import WindowKind
 from eddyline.engine.intake import columns_for, event_times
-from eddyline.engine.logged_answers import is_of_slot, table_of
-from eddyline.engine.logged_places import CountedSpan
+from eddyline.engine.lookups.logged_answers import is_of_slot, table_of
 from eddyline.engine.split import Split, groups_along
+from eddyline.engine.sweep.logged_places import CountedSpan
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.spill_axis import SpillAxis
 from eddyline.protocol.checkpoint import LOG, Checkpoint

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from eddyline.balance.slot_map import SlotMap
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.engine.logged_answers import of_slot, table_of
+from eddyline.engine.lookups.logged_answers import of_slot, table_of
+from eddyline.engine.lookups.slot_lookups import SlotLookups
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.slot import Slot
-from eddyline.engine.slot_lookups import SlotLookups
 from eddyline.engine.split import Shipment, Split, Which, groups_along, wanted
 from eddyline.faults import reach
 from eddyline.plan.bounds import FOREVER

@@ -15,9 +15,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.engine.intake import event_times
-from eddyline.engine.logged_places import CountedSpan, LoggedPlaces
-from eddyline.engine.logged_rows import LoggedRows, size_of
 from eddyline.engine.split import Split, groups_along, rows_along
+from eddyline.engine.sweep.logged_places import CountedSpan, LoggedPlaces
+from eddyline.engine.sweep.logged_rows import LoggedRows, size_of
 from eddyline.plan.bounds import FOREVER
 from eddyline.plan.spill_axis import SpillAxis
 from eddyline.protocol.ledger import Released

@@ -20,17 +20,17 @@ import pyarrow as pa
 from eddyline.balance.hot_key import KeyCount, added
 from eddyline.bound.evaluate import ErrorCount
 from eddyline.counts import Counts, SpillCounts, StreamCounts
+from eddyline.engine.groups.partial import combine
 from eddyline.engine.intake import event_times
-from eddyline.engine.logged_answers import got_by
-from eddyline.engine.logged_places import CountedSpan
-from eddyline.engine.lookups import look_up
-from eddyline.engine.partial import combine
+from eddyline.engine.lookups.logged_answers import got_by
+from eddyline.engine.lookups.look_up import look_up
+from eddyline.engine.lookups.slot_lookups import SlotLookups
 from eddyline.engine.slot import Slot
-from eddyline.engine.slot_lookups import SlotLookups
 from eddyline.engine.snapshot import counted
 from eddyline.engine.split import Shipment
 from eddyline.engine.standing import StateSize
-from eddyline.engine.sweep import Sweep
+from eddyline.engine.sweep.logged_places import CountedSpan
+from eddyline.engine.sweep.sweep import Sweep
 from eddyline.engine.tally import Spans
 from eddyline.engine.watermarks import Watermarks
 from eddyline.errors import InternalError

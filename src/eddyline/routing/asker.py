@@ -1,4 +1,4 @@
-"""What the eddy needs of the access modules of tables that are asked (engine/access.py)."""
+"""What the eddy needs of the access modules of tables that are asked (engine/lookups/modules.py)."""
 
 from __future__ import annotations
 

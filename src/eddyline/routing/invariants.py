@@ -3,7 +3,7 @@
 - BuildFirst: a row is built into the SteM of its source before it goes anywhere else. `check_packet`.
 - SteM BounceBack: a SteM gives a row back that was built, unless it has this row already; and a tuple that probed,
   unless it has all rows that the tuple may match. Here a row that two access methods bring is left out before it is
-  built (engine/known_table.py), and a tuple that lacks rows asks for them; it need not be kept, because its rows are in
+  built (lookups/table.py), and a tuple that lacks rows asks for them; it need not be kept, because its rows are in
   SteMs.
 - ProbeCompletion: a tuple that was given back goes to an access module of that table. `Asker.check`: whoever lacks rows
   has asked, or its lookup has failed.

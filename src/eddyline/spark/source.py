@@ -35,7 +35,7 @@ PACKED_DDL = "slot int, blob binary"
 
 
 @dataclass
-class Part(InputPartition):
+class PiecesOfTask(InputPartition):
     """Pieces of streams that one task reads."""
 
     pieces: Sequence[tuple[str, Piece]]
@@ -100,7 +100,7 @@ class _Reading:
         declaration = Declaration(kind, name, columns, format_, options, time, 0, None, None, Place(1, 1))
         return open_source(declaration, seed, self._follow, checked=True)
 
-    def _parts(self, pieces: Sequence[tuple[str, Piece]]) -> list[Part]:
+    def _parts(self, pieces: Sequence[tuple[str, Piece]]) -> list[PiecesOfTask]:
         """Divide the pieces into one part for each task, with about the same number of rows."""
         loads: list[list[tuple[str, Piece]]] = [[] for _ in range(self._tasks)]
         sizes = [0] * self._tasks
@@ -108,9 +108,9 @@ class _Reading:
             least = sizes.index(min(sizes))
             loads[least].append((name, piece))
             sizes[least] += piece.rows
-        return [Part(load, number) for number, load in enumerate(loads) if load]
+        return [PiecesOfTask(load, number) for number, load in enumerate(loads) if load]
 
-    def _packed(self, part: Part, batch: int) -> Iterator[pa.RecordBatch]:
+    def _packed(self, part: PiecesOfTask, batch: int) -> Iterator[pa.RecordBatch]:
         from eddyline.protocol.outlet import Outlet
         from eddyline.protocol.packing import Packer
         from eddyline.runtime.sources.source import Piece, Wanted
@@ -156,7 +156,7 @@ class TableReader(_Reading, DataSourceReader):
         return self._parts(found)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Part)
+        assert isinstance(partition, PiecesOfTask)
         return self._packed(partition, 0)
 
 
@@ -277,7 +277,7 @@ class StreamFiles(_Reading, DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from eddyline.spark.tasks import current_batch
 
-        assert isinstance(partition, Part)
+        assert isinstance(partition, PiecesOfTask)
         return self._packed(partition, current_batch())
 
     def commit(self, end: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from eddyline.engine.lookups import Request
+from eddyline.engine.lookups.look_up import Request
 from lab.experiments.instant_lookups import InstantLookups
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from eddyline.engine.lookups import Answer, Request
+from eddyline.engine.lookups.look_up import Answer, Request
 from lab.experiments.timed_lookups import PAGE, Clock, Method, Outage, Server, Speed, TimedLookups, Work
 from lab.experiments.timed_run import timed_job
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eddyline.engine.lookups import Answer, Lookups, Request
+from eddyline.engine.lookups.look_up import Answer, Lookups, Request
 from eddyline.errors import InternalError
 from eddyline.runtime.access.asking import Asking
 from eddyline.runtime.access.client import FoundRows, KeysRefused, TableRefused, TryFailed

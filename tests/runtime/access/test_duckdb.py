@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.lookups import Request
+from eddyline.engine.lookups.look_up import Request
 from eddyline.runtime.access.asking import Asking
 from eddyline.runtime.access.client import TableRefused, TryFailed
 from eddyline.runtime.access.tables import AccessTable

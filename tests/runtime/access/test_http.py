@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.bound.model import AccessMethod
-from eddyline.engine.lookups import Request
+from eddyline.engine.lookups.look_up import Request
 from eddyline.errors import SettingError
 from eddyline.runtime.access.asking import Asking
 from eddyline.runtime.access.client import KeysRefused, TableRefused, TryFailed

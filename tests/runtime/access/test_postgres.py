@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eddyline.engine.lookups import Request
+from eddyline.engine.lookups.look_up import Request
 from eddyline.runtime.access import postgres
 from eddyline.runtime.access.asking import Asking
 from eddyline.runtime.access.client import TableRefused, TryFailed

@@ -13,7 +13,7 @@ import pytest
 
 import eddyline as el
 from eddyline.cli.live import LiveLines
-from eddyline.engine.online import RunningEstimate
+from eddyline.engine.groups.online import RunningEstimate
 from eddyline.errors import SettingError
 from eddyline.runtime.running.job import GivenInput, prepare
 from eddyline.runtime.running.runner import LocalRunner

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eddyline.engine.lookups import Answer, AnswersKept, Request
+from eddyline.engine.lookups.look_up import Answer, AnswersKept, Request
 from eddyline.errors import InternalError
 from eddyline.runtime.access.circuit_breaker import CircuitBreaker
 from eddyline.runtime.access.client import AccessClient, FoundRows
@@ -42,7 +42,7 @@ _NO_KEYS = pa.RecordBatch.from_arrays([], schema=pa.schema([]))
 
 
 class Asking:
-    """The access modules of some tables (engine/lookups.py: Lookups). `close` ends the thread and all connections.
+    """The access modules of some tables (look_up.py: Lookups). `close` ends the thread and all connections.
 
     `tables` has them by the names that requests use. `new_loop` makes the event loop: its clock is the one for pauses,
     deadlines and limits."""

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from eddyline.engine.lookups import DeadRows
+from eddyline.engine.lookups.look_up import DeadRows
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from eddyline.bound.as_text import as_text
 from eddyline.bound.kept_types import as_kept
 from eddyline.bound.nested import either
 from eddyline.bound.types import sql_type
-from eddyline.engine.lookups import DeadRows
+from eddyline.engine.lookups.look_up import DeadRows
 from eddyline.errors import said
 from eddyline.runtime.access.client import FoundRows, TableRefused
 from eddyline.runtime.sources.columns import Converted, bad_rows, told

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.declaration import Declaration
-from eddyline.engine.lookups import Lookups
+from eddyline.engine.lookups.look_up import Lookups
 from eddyline.errors import SettingError
 from eddyline.runtime.access.tables import AccessTable, open_table
 

@@ -11,7 +11,7 @@ from threading import Lock
 
 from eddyline.counts import Counts
 from eddyline.engine.estimate import Estimate, put_together
-from eddyline.engine.online import RunningEstimate
+from eddyline.engine.groups.online import RunningEstimate
 from eddyline.engine.standing import DiskSize, SlotStanding, Standing, StateSize
 from eddyline.plan.explain import explain
 from eddyline.plan.tree import parse_tree

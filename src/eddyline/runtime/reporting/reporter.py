@@ -11,7 +11,7 @@ from typing import Protocol
 
 from eddyline.bound.model import BoundQuery
 from eddyline.counts import SpillCounts
-from eddyline.engine.online import RunningEstimate
+from eddyline.engine.groups.online import RunningEstimate
 from eddyline.engine.standing import Standing
 from eddyline.plan.explain import warnings
 from eddyline.routing.report import Report

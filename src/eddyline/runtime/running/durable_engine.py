@@ -18,7 +18,7 @@ import contextlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from eddyline.engine.online import RunningEstimate, running_estimates
+from eddyline.engine.groups.online import RunningEstimate, running_estimates
 from eddyline.engine.standing import Standing
 from eddyline.errors import InternalError, SettingError
 from eddyline.optimizer.pressure import NO_PRESSURE, Pressure

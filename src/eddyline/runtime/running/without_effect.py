@@ -15,7 +15,7 @@ from typing import Literal
 
 from eddyline.bound.model import BoundQuery
 from eddyline.cql.script import parse
-from eddyline.engine.clusters import refusal as no_estimates
+from eddyline.engine.groups.clusters import refusal as no_estimates
 from eddyline.plan.grouped import refusal as no_groups
 from eddyline.plan.partition import Partitioning, partition
 from eddyline.plan.plan import Plan, plan_of

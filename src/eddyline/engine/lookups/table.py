@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from eddyline.bound.model import BoundQuery, BoundStream
 from eddyline.codec import Snapshot
-from eddyline.engine.asked_index import Index, in_bytes, keys_of, of_bytes
-from eddyline.engine.asked_keys import AwaitedKeys
-from eddyline.engine.competing import Competing
-from eddyline.engine.lookups import DeadRows, Request
+from eddyline.engine.lookups.index import Index, in_bytes, keys_of, of_bytes
+from eddyline.engine.lookups.look_up import DeadRows, Request
+from eddyline.engine.lookups.method_chooser import Competing
+from eddyline.engine.lookups.pending_keys import AwaitedKeys
 from eddyline.engine.tuning import EngineTuning
 from eddyline.errors import InternalError
 from eddyline.plan.bindings import IndexBinding

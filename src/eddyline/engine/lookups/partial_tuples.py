@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eddyline.engine.asked_index import keys_of
+from eddyline.engine.lookups.index import keys_of
 from eddyline.plan.plan import Signature
 from eddyline.plan.steps import Probe
 from eddyline.routing.asker import Gather

@@ -22,10 +22,10 @@ from eddyline.bound.group_ids import Ids, decoded, group_ids, plain, representat
 from eddyline.bound.model import BoundQuery
 from eddyline.bound.slide import Slide
 from eddyline.codec import Snapshot
-from eddyline.engine.clusters import Clusters
-from eddyline.engine.panes import Panes, at_boundaries, joined, merged, trimmed
-from eddyline.engine.panes_arrow import as_batches, as_rows, from_batches, from_rows
-from eddyline.engine.partial import finished, group_of
+from eddyline.engine.groups.clusters import Clusters
+from eddyline.engine.groups.panes import Panes, at_boundaries, joined, merged, trimmed
+from eddyline.engine.groups.panes_arrow import as_batches, as_rows, from_batches, from_rows
+from eddyline.engine.groups.partial import finished, group_of
 from eddyline.engine.tuning import ENGINE, EngineTuning
 from eddyline.state.carried import Carried
 from eddyline.state.shelf import Shelf

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from eddyline.engine.asked_index import keys_of
-from eddyline.engine.known_table import KnownTable
-from eddyline.engine.lookups import Request
+from eddyline.engine.lookups.index import keys_of
+from eddyline.engine.lookups.look_up import Request
+from eddyline.engine.lookups.table import KnownTable
 from eddyline.engine.preferred_rows import PreferredRows
 from eddyline.plan.bindings import IndexBinding
 from eddyline.routing.asker import Gather

@@ -34,9 +34,9 @@ from eddyline.bound.evaluate import ErrorCount
 from eddyline.bound.expr import Aggregate, Expr
 from eddyline.bound.model import BoundQuery, GroupBy, WindowKind
 from eddyline.counts import Counts, StreamCounts
-from eddyline.engine.clusters import CLUSTERS, Clusters, Floats, clusters_of, is_estimated, of_pieces, refusal
-from eddyline.engine.panes import Panes, joined, merged
-from eddyline.engine.seen_rows import SeenRows
+from eddyline.engine.groups.clusters import CLUSTERS, Clusters, Floats, clusters_of, is_estimated, of_pieces, refusal
+from eddyline.engine.groups.panes import Panes, joined, merged
+from eddyline.engine.groups.seen_rows import SeenRows
 from eddyline.engine.watermarks import Reached
 from eddyline.plan.explain import text
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from eddyline.engine.answers import Answers, Known
-from eddyline.engine.known_table import KnownTable
-from eddyline.engine.lookups import AnswersKept
+from eddyline.engine.lookups.answers import Answers, Known
+from eddyline.engine.lookups.look_up import AnswersKept
+from eddyline.engine.lookups.table import KnownTable
 from eddyline.state.stem import SteM
 
 _PARTS = 64

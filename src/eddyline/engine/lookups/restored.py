@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from eddyline.engine.answers import Known, NewRows
-from eddyline.engine.known_table import KnownTable
-from eddyline.engine.logged_answers import by_mark, keys_section, rows_section, without_slot
+from eddyline.engine.lookups.answers import Known, NewRows
+from eddyline.engine.lookups.logged_answers import by_mark, keys_section, rows_section, without_slot
+from eddyline.engine.lookups.table import KnownTable
 from eddyline.plan.bounds import FOREVER
 
 Batches = Sequence[tuple[str, pa.RecordBatch]]

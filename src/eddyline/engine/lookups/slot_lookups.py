@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from eddyline.engine.access import AccessModules
-from eddyline.engine.answers import NewRows
-from eddyline.engine.lookups import Answer, AnswersKept, Request
+from eddyline.engine.lookups.answers import NewRows
+from eddyline.engine.lookups.look_up import Answer, AnswersKept, Request
+from eddyline.engine.lookups.modules import AccessModules
 from eddyline.engine.slot import Slot
 
 

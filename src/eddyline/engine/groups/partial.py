@@ -20,8 +20,8 @@ from eddyline.bound.expr import WINDOW_END, Expr
 from eddyline.bound.group_ids import plain_type
 from eddyline.bound.model import BoundQuery, GroupBy
 from eddyline.bound.slide import Slide
-from eddyline.engine.panes import Panes, merged
-from eddyline.engine.panes_arrow import from_rows
+from eddyline.engine.groups.panes import Panes, merged
+from eddyline.engine.groups.panes_arrow import from_rows
 from eddyline.engine.tuning import ENGINE, EngineTuning
 from eddyline.errors import InternalError
 

@@ -23,17 +23,17 @@ from numpy.typing import NDArray
 
 from eddyline.bound.model import BoundQuery
 from eddyline.codec import Snapshot
-from eddyline.engine.answers import Arrivals, Came, Failure, Known, KnownSnapshot, NewRows, UnreadableRows
-from eddyline.engine.asked_again import AskedAgain
-from eddyline.engine.asked_index import Index, IndexSnapshot, keys_of
-from eddyline.engine.forgetting import forget, note_answers
-from eddyline.engine.known_table import KnownTable, ScanSnapshot, known_tables, without
-from eddyline.engine.logged_answers import asked_at, came_at, keys_section, rows_section
-from eddyline.engine.lookups import Answer, AnswersKept, DeadRows, Outgoing, Request
-from eddyline.engine.partial_tuples import PartialTuples
+from eddyline.engine.lookups.answers import Arrivals, Came, Failure, Known, KnownSnapshot, NewRows, UnreadableRows
+from eddyline.engine.lookups.eviction import forget, note_answers
+from eddyline.engine.lookups.index import Index, IndexSnapshot, keys_of
+from eddyline.engine.lookups.logged_answers import asked_at, came_at, keys_section, rows_section
+from eddyline.engine.lookups.look_up import Answer, AnswersKept, DeadRows, Outgoing, Request
+from eddyline.engine.lookups.partial_tuples import PartialTuples
+from eddyline.engine.lookups.ranked_keys import ranked_again
+from eddyline.engine.lookups.restored import loaded, restore_small_state, small_state
+from eddyline.engine.lookups.retry_marks import AskedAgain
+from eddyline.engine.lookups.table import KnownTable, ScanSnapshot, known_tables, without
 from eddyline.engine.preferred_rows import PreferredRows
-from eddyline.engine.ranked_keys import ranked_again
-from eddyline.engine.restored_access import loaded, restore_small_state, small_state
 from eddyline.engine.tuning import EngineTuning
 from eddyline.errors import JobError
 from eddyline.plan.bindings import IndexBinding

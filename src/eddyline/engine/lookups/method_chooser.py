@@ -25,9 +25,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.bound.model import BoundStream
-from eddyline.engine.asked_index import Index
-from eddyline.engine.hybrid import Hybrid
-from eddyline.engine.lookups import Answer, Request
+from eddyline.engine.lookups.hybrid import Hybrid
+from eddyline.engine.lookups.index import Index
+from eddyline.engine.lookups.look_up import Answer, Request
 from eddyline.engine.tuning import EngineTuning
 from eddyline.routing.decisions import Decision
 from eddyline.state.key_values import KeyValues, values

@@ -29,13 +29,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.bound.evaluate import ErrorCount
-from eddyline.engine.clean_up import CleanUp, JoinedRows, Origin
 from eddyline.engine.intake import event_times
-from eddyline.engine.logged_places import LoggedPlaces
-from eddyline.engine.logged_rows import CodedRows, LoggedRows, cut, ends_of, having, matching, together
 from eddyline.engine.slot import Slot
 from eddyline.engine.split import codes_along, wanted
-from eddyline.engine.unfinished import UnfinishedTuples
+from eddyline.engine.sweep.clean_up import CleanUp, JoinedRows, Origin
+from eddyline.engine.sweep.logged_places import LoggedPlaces
+from eddyline.engine.sweep.logged_rows import CodedRows, LoggedRows, cut, ends_of, having, matching, together
+from eddyline.engine.sweep.staged_tuples import UnfinishedTuples
 from eddyline.plan.later_layout import later_layout
 from eddyline.plan.plan import plan_of
 from eddyline.plan.spill_axis import Follow

@@ -16,8 +16,8 @@ from eddyline.bound.functions import cast
 from eddyline.bound.functions.arrays import truth
 from eddyline.bound.types import decode, physical
 from eddyline.codec import Snapshot
-from eddyline.engine.asked_keys import AskedKeys, AwaitedKeys
-from eddyline.engine.lookups import Answer, DeadRows
+from eddyline.engine.lookups.look_up import Answer, DeadRows
+from eddyline.engine.lookups.pending_keys import AskedKeys, AwaitedKeys
 from eddyline.plan.bindings import IndexBinding
 from eddyline.plan.partition import of_stream
 from eddyline.routing.asker import Gather

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from eddyline.codec import Snapshot
 from eddyline.counts import StreamCounts
-from eddyline.engine.asked_again import AskedAgain, AskedAgainSnapshot
-from eddyline.engine.lookups import DeadRows
+from eddyline.engine.lookups.look_up import DeadRows
+from eddyline.engine.lookups.retry_marks import AskedAgain, AskedAgainSnapshot
 from eddyline.plan.bounds import FOREVER
 from eddyline.routing.packet import Packet
 from eddyline.state.rows import Rows

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from eddyline.bound.aggregates import State
 from eddyline.bound.group_ids import Ids, group_ids, representatives
-from eddyline.engine.panes import Panes
+from eddyline.engine.groups.panes import Panes
 
 
 def as_batches(panes: Panes) -> list[pa.RecordBatch]:

@@ -15,10 +15,10 @@ from eddyline.bound.evaluate import ErrorCount, evaluate
 from eddyline.bound.expr import Expr, SourceColumn
 from eddyline.bound.model import BoundQuery, GroupBy, WindowKind
 from eddyline.codec import Snapshot
-from eddyline.engine.clusters import Clusters
-from eddyline.engine.group_by import Grouping, GroupingSnapshot
-from eddyline.engine.match_key import MatchKey
-from eddyline.engine.panes import Panes
+from eddyline.engine.groups.clusters import Clusters
+from eddyline.engine.groups.group_by import Grouping, GroupingSnapshot
+from eddyline.engine.groups.match_key import MatchKey
+from eddyline.engine.groups.panes import Panes
 from eddyline.engine.tuning import ENGINE, EngineTuning
 from eddyline.errors import InternalError
 from eddyline.plan.bounds import FOREVER

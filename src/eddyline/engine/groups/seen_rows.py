@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eddyline.bound.model import BoundQuery
-from eddyline.engine.clusters import CLUSTERS, Clusters
+from eddyline.engine.groups.clusters import CLUSTERS, Clusters
 
 
 @dataclass(frozen=True)

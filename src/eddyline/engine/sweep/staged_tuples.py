@@ -15,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eddyline.bound.expr import Expr
-from eddyline.engine.clean_up import Origin, ParkedTuples
-from eddyline.engine.parked import Parked
+from eddyline.engine.sweep.clean_up import Origin, ParkedTuples
+from eddyline.engine.sweep.spill_file import Parked
 from eddyline.plan.partition_groups import CODES, key_groups, within_group
 from eddyline.plan.spill_axis import Follow
 from eddyline.routing.packet import Packet

@@ -1,0 +1,1 @@
+"""The sweep: missing results of groups on disk, made from the rows of the log."""
