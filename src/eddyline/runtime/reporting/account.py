@@ -127,7 +127,7 @@ class Account:
         return dict(self._gathered.counts)
 
     def estimates(self, groups: int | None = None) -> tuple[RunningEstimate, ...]:
-        """No estimates: only the engine without a checkpoint has them."""
+        """No estimates: only slots in the driver's process have them."""
         return ()
 
     def report(self, seconds: float) -> Report:
