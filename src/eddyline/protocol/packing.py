@@ -8,10 +8,10 @@ slots compute the same watermarks after the batch, and emit the results that the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
-from eddyline.counts import Counts
 from eddyline.engine.split import Shipment
 from eddyline.engine.tally import FilePlace, Tally
 from eddyline.faults import reach
@@ -72,7 +72,7 @@ class Packer:
     def finish(self) -> Iterator[Packed]:
         """Pack the counts and the newest times."""
         reach("split: everything is packed")
-        counts = self._tally.counts + Counts(expression_errors=self._home.split.errors.count - self._errors)
+        counts = replace(self._tally.counts, expression_errors=self._home.split.errors.count - self._errors)
         for slot in range(self._decision.slots):
             if slot == self._slot:
                 sketch = self._home.split.sketch

@@ -134,7 +134,7 @@ class OpenTurn:
             case CountsHead() as head:
                 for stream, when in head.newest.items():
                     self._newest[stream] = max(when, self._newest.get(stream, when))
-                self._counts += head.counts
+                self._counts = self._counts + head.counts if self._tasks or self._decision.moves else head.counts
                 self._spans.append(head.spans)
                 self._keys += head.keys
                 self._tasks += 1
@@ -205,8 +205,6 @@ class OpenTurn:
             counts=counts,
             staged=tuple(Staged(outlet, tuple(files)) for outlet, files in self._staged.items()),
             newest=self._newest,
-            counted=counted(slot),
-            course=slot.executor.course,
             cpu=slot.cpu,
             rows_in=self._rows_in,
             bytes_in=self._bytes_in,
@@ -234,7 +232,7 @@ class OpenTurn:
         """Write the rows and the small state of the turn; returns the record with what was written, and with what the
         driver must know to move groups."""
         home, decision, number, slot = self._home, self._decision, self._number, self.slot
-        windows = record.counted if decision.held is None else decision.held.counted
+        windows = counted(slot) if decision.held is None else decision.held.counted
         least = horizon(home.plan, held or self._after, windows, held is not None)
         epoch, merged = decision.ledger.epoch, decision.merge.get(number, ())
         own = None if decision.slot_map is None else decision.slot_map.groups_in(number)
@@ -250,6 +248,8 @@ class OpenTurn:
             log=log_file,
             merged=merged,
             small=small,
+            counted=counted(slot),
+            course=slot.executor.course,
             waiting=0 if decision.kind == "end" else slot.waiting,
             spillable=slot.spillable,
         )

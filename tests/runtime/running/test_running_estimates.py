@@ -89,7 +89,8 @@ def test_estimates_are_off_unless_they_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "checkpoint", "why"), [({}, "ck", "with a checkpoint"), ({"memory": "100MB"}, None, "with memory")]
+    ("more", "checkpoint", "why"),
+    [({"arena_dir": "/dev/shm"}, "ck", "with arena_dir"), ({"memory": "100MB"}, None, "with memory")],
 )
 def test_estimates_are_refused_where_there_are_none(
     more: dict[str, str], checkpoint: str | None, why: str, tmp_path: Path
@@ -98,6 +99,35 @@ def test_estimates_are_refused_where_there_are_none(
     query = el.query(select, streams={name: el.stream(table(), time="ts") for name in "ab"})
     with pytest.raises(SettingError, match=why):
         query.start(settings={**ON, **more}, checkpoint=None if checkpoint is None else str(tmp_path / checkpoint))
+
+
+def test_a_run_continues_the_estimates_of_the_run_before(tmp_path: Path) -> None:
+    """The groups, and how many rows were seen, come from the checkpoint, also if another number of slots goes on."""
+
+    def at_the_end_of(batches: int, slots: int, checkpoint: str) -> tuple[RunningEstimate, ...]:
+        given = {"a": GivenInput(PythonSource(table().to_batches(300)), "ts")}
+        settings = from_mapping({**ON, "slots": slots})
+        runner = LocalRunner(prepare(SELECT, given, CallbackSink(lambda batch: None)), settings, checkpoint)
+        runner.run(lambda: runner.reporter.progress().batches == batches)
+        return runner.reporter.estimates()
+
+    for slots in (1, 2):
+        folder = str(tmp_path / str(slots))
+        at_the_end_of(2, slots, folder)
+        continued = at_the_end_of(1, 3 - slots, folder)
+        assert continued == at_the_end_of(3, 1, f"{folder} whole") and continued[0].half_width is not None
+
+
+def test_estimates_are_not_begun_in_the_middle_of_a_job(tmp_path: Path) -> None:
+    def run(estimates: str) -> None:
+        given = {"a": GivenInput(PythonSource(table().to_batches(300)), "ts")}
+        settings = from_mapping({**ON, "estimates": estimates})
+        runner = LocalRunner(prepare(SELECT, given, CallbackSink(lambda batch: None)), settings, str(tmp_path / "ck"))
+        runner.run(lambda: runner.reporter.progress().batches == 1)
+
+    run("off")
+    with pytest.raises(SettingError, match="began with estimates=off"):
+        run("on")
 
 
 def test_live_lines_tell_the_estimates(capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,7 +81,8 @@ class Account:
         peak = sum(peaks, StateSize())
         disk = DiskSize(len(left), sum(file.bytes for file in commit.log))
         groups = before.groups  # all rows expire when the streams end: the accounts before that tell more
-        if not self._ended(commit):
+        has_ended = self._ended(commit)
+        if not has_ended:
             known = [r for r in records if r.spillable.accounts]
             places = None if commit.slot_map is None else commit.slot_map.places
             groups = GroupTable(
@@ -97,7 +98,7 @@ class Account:
             commit.waiting,
             disk,
             before.peak_disk.most(disk),
-            0 if self._ended(commit) else _behind(commit),
+            0 if has_ended else _behind(commit),
             groups,
             before.rebuilt + sum(record.rebuilt for record in records),
             commit.finished,
@@ -126,7 +127,7 @@ class Account:
         return dict(self._gathered.counts)
 
     def estimates(self, groups: int | None = None) -> tuple[RunningEstimate, ...]:
-        """No estimates: only the engine without a checkpoint has them."""
+        """No estimates: only slots in the driver's process have them."""
         return ()
 
     def report(self, seconds: float) -> Report:

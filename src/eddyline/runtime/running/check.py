@@ -29,10 +29,11 @@ def flushes(settings: Settings, keeps: bool) -> bool:
 
 
 def check_estimates(settings: Settings, keeps: bool, spills: bool = False, spark: bool = False) -> None:
-    """Refuses (SettingError) estimates where the engine has none: with a checkpoint, on Spark, and where rows can leave
-    memory."""
-    if settings.estimates == "on" and (keeps or spills or spark):
-        what = "on Spark" if spark else "with a checkpoint" if keeps else "with memory; set spill=off too"
+    """Refuses (SettingError) estimates where there are none: on Spark, where rows can leave memory, and with a
+    checkpoint where the state of slots is in files."""
+    in_files = keeps and settings.arena_dir is not None
+    if settings.estimates == "on" and (in_files or spills or spark):
+        what = "on Spark" if spark else "with arena_dir" if in_files else "with memory; set spill=off too"
         raise SettingError(f"estimates=on does not work {what}: it needs the local engine, with its state in memory")
 
 

@@ -76,6 +76,12 @@ class DurableEngine:
 
     def _resume(self, job: CheckpointedJob, readers: Sequence[StreamReader]) -> bool:
         commit = job.commit
+        if job.home.query.group is not None and commit.batch >= 0 and (commit.seen is not None) != self._estimates:
+            was = "on" if commit.seen is not None else "off"
+            raise SettingError(
+                f"the job of the checkpoint {job.root} began with estimates={was}, and its groups are kept for that;"
+                f" set estimates={was}, or give the job a new checkpoint folder"
+            )
         at = self._offsets if commit.offsets is None else commit.offsets
         if not isinstance(at, dict) or at.keys() != self._offsets.keys():
             raise SettingError(f"the checkpoint {job.root} belongs to a job on Spark: continue it there")

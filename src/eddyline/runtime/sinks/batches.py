@@ -15,7 +15,6 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,20 +32,6 @@ _STAGED = re.compile(r"[0-9]{8,}-")
 """How the names of staged files begin: with their batch."""
 _LABEL = b"eddyline.label"
 """The label of a staged file, in its metadata."""
-
-
-class StagedSink(Protocol):
-    """Takes the rows of a batch in two steps."""
-
-    def stage(self, name: str, batches: Sequence[pa.RecordBatch]) -> list[str]:
-        """In a task: keep rows in files whose names begin with `name`, which begins with the batch; returns the
-        names."""
-
-    def publish(self, batch: int, files: Sequence[str]) -> None:
-        """At the driver: publish these staged files as all rows of the batch."""
-
-    def forget_after(self, batch: int) -> None:
-        """At the start of a run: delete the published rows of later batches, which were never committed."""
 
 
 class BatchFiles:
