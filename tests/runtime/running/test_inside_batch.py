@@ -71,8 +71,8 @@ def test_a_stopped_job_reads_the_abandoned_batch_again(tmp_path: Path) -> None:
         )
         if stop:
             runner._engine.watch = lambda pulse: None  # type: ignore[method-assign]
-            engine = runner._engine
-            engine._pulse = _stopping  # type: ignore[attr-defined]
+            here = runner._engine._here  # type: ignore[attr-defined]
+            here.pulse = _stopping
         return runner.run().stopped
 
     assert once(stop=True) and rows == []
