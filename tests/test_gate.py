@@ -52,7 +52,13 @@ def report(name: str, cpu: float, when: str = "call", clock: float = 0.1, limit:
 @pytest.mark.parametrize("expression", ["not long", ""])
 def test_a_slow_test_fails_the_gate_and_no_other_run(expression: str) -> None:
     seconds = Seconds(SimpleNamespace(option=SimpleNamespace(markexpr=expression)))  # type: ignore[arg-type]
-    for one in (report("a", 1), report("b", 3, "setup"), report("b", 3), report("c", 9, limit=20)):
+    for one in (
+        report("a", 1),
+        report("b", 3, "setup"),
+        report("b", 3),
+        report("c", 9, limit=20),
+        report("d", 9, "teardown"),
+    ):
         seconds.pytest_runtest_logreport(one)
     session = SimpleNamespace(exitstatus=pytest.ExitCode.OK)
     seconds.pytest_sessionfinish(session)  # type: ignore[arg-type]

@@ -225,6 +225,7 @@ def test_a_run_without_a_folder_for_kernels_says_so_once(in_tmp: Path) -> None:
     assert first.startswith("every run compiles the kernels") and last.startswith("done: ")
 
 
+@pytest.mark.long
 def test_a_local_run_does_without_pandas_and_says_that_it_compiles(in_tmp: Path) -> None:
     stream = "CREATE STREAM s (ts TIMESTAMP, k BIGINT) USING generate OPTIONS (rows 3) TIMESTAMP BY ts;"
     (in_tmp / "x.sql").write_text(f"{stream} SELECT k FROM s")

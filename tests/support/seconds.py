@@ -2,7 +2,8 @@
 
 A test of the gate (`./run test`) that takes more than LIMIT seconds of CPU fails it, in its own process and in those
 that it waited for. CPU seconds hardly depend on what else the machine does, so the limit does not fail by chance if
-tests stay at half of it. Seconds in which kernels are compiled do not count. A test that waits instead of computing is
+tests stay at half of it. Seconds in which kernels are compiled do not count, and neither does the end of a test, where
+processes end that other tests have used too. A test that waits instead of computing is
 caught by GENEROUS seconds on the clock. `@pytest.mark.gate(seconds=N)` is for the few tests that must be in the gate
 and take more.
 """
@@ -17,7 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from numba.core import event
+
+from eddyline.kernels.jit import numba  # which sets what Numba reads from the environment when it is imported
 
 GATE = "not long"
 """The tests that `./run test` chooses."""
@@ -32,6 +34,8 @@ class Taken:
     cpu: float = 0.0
     clock: float = 0.0
     limit: float = LIMIT
+    ends: float = 0.0
+    """Of the CPU seconds those of its end."""
 
     def add(self, other: Taken) -> None:
         """Add the seconds of another."""
@@ -39,18 +43,20 @@ class Taken:
         self.cpu += other.cpu
         self.clock += other.clock
         self.limit = max(self.limit, other.limit)
+        self.ends += other.ends
 
     @property
     def is_too_much(self) -> bool:
         """Whether a test of the gate may not take this."""
-        return self.cpu > self.limit or self.clock > GENEROUS
+        return self.cpu - self.ends > self.limit or self.clock > GENEROUS
 
 
-class _Compiling(event.Listener):  # type: ignore[misc]
+class Compiling(numba.core.event.Listener):  # type: ignore[misc]
     """The CPU seconds in which this process has compiled kernels that the cache did not have."""
 
     def __init__(self) -> None:
         self.seconds, self._depth, self._begin = 0.0, 0, 0.0
+        numba.core.event.register("numba:compile", self)
 
     def on_start(self, event: Any) -> None:
         """A compilation begins; it may be inside of another."""
@@ -71,8 +77,7 @@ class Seconds:
     def __init__(self, config: pytest.Config) -> None:
         self._is_gate = config.option.markexpr == GATE and not hasattr(config, "workerinput")
         self._of_tests: dict[str, Taken] = defaultdict(Taken)
-        self._compiling = _Compiling()
-        event.register("numba:compile", self._compiling)
+        self._compiling = Compiling()
         self._last = self._cpu_seconds()
 
     def _cpu_seconds(self) -> float:
@@ -98,7 +103,8 @@ class Seconds:
         """Sum up, where all reports come."""
         clock = report.duration if report.when == "call" else 0.0
         cpu, limit = getattr(report, "cpu_seconds", 0.0), getattr(report, "cpu_limit", LIMIT)
-        self._of_tests[report.nodeid].add(Taken(report.when == "call", cpu, clock, limit))
+        ends = cpu if report.when == "teardown" else 0.0
+        self._of_tests[report.nodeid].add(Taken(report.when == "call", cpu, clock, limit, ends))
 
     def too_slow(self) -> list[str]:
         """The tests of the gate that took more than they may."""
