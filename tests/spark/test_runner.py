@@ -20,7 +20,7 @@ from eddyline.errors import EddylineError, JobError, ScriptError, SettingError
 from eddyline.optimizer.pressure import Pressure
 from eddyline.protocol.balancer import Balancer
 from eddyline.protocol.coordinator import Coordinator
-from eddyline.runtime.running import checkpointed_job
+from eddyline.runtime.running import job_driver
 from eddyline.runtime.running.memory_share import FOLDER_SHARE, SHARE, usable_memory
 from eddyline.setting_kinds import size_text
 from eddyline.spark.runner import STARTS, SparkRunner
@@ -91,7 +91,7 @@ def test_groups_move_between_slots(
     text = f"CREATE STREAM {files('a', *parts)};"
     text += "SELECT x.k, x.v, y.v AS w FROM a [RANGE 400 SECONDS] AS x, a [RANGE 400 SECONDS] AS y WHERE x.k = y.k"
     eager = BalanceTuning(interval=0.0, floor_bytes=1, cpu_max=1e6, patience=1)
-    monkeypatch.setattr(checkpointed_job, "Balancer", partial(Balancer, tuning=eager))
+    monkeypatch.setattr(job_driver, "Balancer", partial(Balancer, tuning=eager))
     ran = run_on_spark(text, slots=3, batch_rows=2000, balance="auto")
     assert _sorted(ran.rows) == sorted((k, v, w) for k in time for v in range(5) for w in range(5) if abs(v - w) < 3)
     assert ran.summary.decisions["move"] > 0
@@ -106,7 +106,7 @@ def test_slots_share_a_hot_key(
     text = f"CREATE STREAM {files('a', *parts)};"
     text += "SELECT x.v, y.v AS w FROM a [RANGE 90 SECONDS] AS x, a [RANGE 90 SECONDS] AS y WHERE x.k = y.k"
     quick = BalanceTuning(interval=0.0, patience=1, cpu_max=0.0, cool_patience=2)
-    monkeypatch.setattr(checkpointed_job, "Balancer", partial(Balancer, tuning=quick))
+    monkeypatch.setattr(job_driver, "Balancer", partial(Balancer, tuning=quick))
     ran = run_on_spark(text, slots=3, batch_rows=150, balance="auto")
     near = [(v, w) for _, k, v in rows for _, j, w in rows[max(0, v - 90) : v + 91] if k == j]
     assert _sorted(ran.rows) == sorted(near)
