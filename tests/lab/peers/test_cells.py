@@ -81,7 +81,7 @@ def test_a_peer_that_cannot_be_installed_is_left_out_by_name(
         raise NoEnvironment(f"no matching distribution for {name}")
 
     monkeypatch.setattr(module, "python_of", missing)
-    with caplog.at_level(logging.INFO, "lab.bench"):
+    with caplog.at_level(logging.INFO, "lab.peers"):
         cells = module.compare(QUERIES["nexmark-q8"], ("flink", "pathway"), 1000, 2, 5)
     assert [cell.why for cell in cells] == [f"left out: no matching distribution for {n}" for n in ("flink", "pathway")]
     assert len(caplog.messages) == 2
