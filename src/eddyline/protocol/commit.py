@@ -9,7 +9,7 @@ from typing import Any
 from eddyline.balance.manager_state import ManagerState
 from eddyline.balance.slot_map import SlotMap
 from eddyline.counts import Counts
-from eddyline.engine.groups.seen_rows import SeenCounts
+from eddyline.engine.groups.seen_counts import SeenCounts
 from eddyline.engine.plan_course import PlanCourse
 from eddyline.engine.watermarks import Advanced, Reached
 from eddyline.protocol.ledger import Ledger, Moves

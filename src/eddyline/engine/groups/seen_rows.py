@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from eddyline.bound.model import BoundQuery
 from eddyline.engine.groups.clusters import CLUSTERS, Clusters
+from eddyline.engine.groups.seen_counts import SeenCounts
 
 
 @dataclass(frozen=True)
@@ -27,14 +28,6 @@ class SeenRows:
         oldest = int(times.min())
         oldest = oldest if self.oldest is None else min(oldest, self.oldest)
         return SeenRows(self.clusters + np.bincount(clusters, minlength=CLUSTERS), oldest)
-
-
-@dataclass(frozen=True)
-class SeenCounts:
-    """`SeenRows` for a commit."""
-
-    clusters: tuple[int, ...]
-    oldest: int | None = None
 
 
 class SeenStreams:
